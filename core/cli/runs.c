@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* core/cli/runs.c - see runs.h. */
+#include "core/cli/runs.h"
+
+#include "core/base/error.h"
+#include "core/base/mem.h"
+#include "core/engine/engine.h"
+#include "core/engine/index.h"
+#include "core/engine/rundir.h"
+#include "core/evaluate/job.h"
+#include "core/report/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- signals ---------------------------------------------------------------------------- */
+
+/* A handler can reach only globals.  A handler and a pipe rather than signalfd: a
+ * blocked mask would be inherited by every process that plugins spawn. */
+static volatile int stop_signal;
+static int stop_pipe[2] = { -1, -1 };
+
+static void on_signal(int number)
+{
+    int saved = errno;
+    if (stop_signal) _exit(128 + number);
+    stop_signal = number;
+    if (write(stop_pipe[1], "", 1) < 0) errno = 0; /* the flag is looked at anyway */
+    errno = saved;
+}
+
+int jb_runs_catch_signals(const volatile int **stop, int *stop_fd, jb_error *err)
+{
+    struct sigaction a = { .sa_handler = on_signal };
+    if (stop_pipe[0] < 0 && pipe2(stop_pipe, O_CLOEXEC | O_NONBLOCK) != 0) return jb_err(err, JB_EIO, "pipe: %s", strerror(errno));
+    sigemptyset(&a.sa_mask);
+    if (sigaction(SIGINT, &a, NULL) != 0 || sigaction(SIGTERM, &a, NULL) != 0) return jb_err(err, JB_EIO, "sigaction: %s", strerror(errno));
+    *stop = &stop_signal;
+    *stop_fd = stop_pipe[0];
+    return 0;
+}
+
+/* ---- the lock ------------------------------------------------------------------------------ */
+
+int jb_runs_lock(jb_cli *c, const char *run_dir, jb_lock **out)
+{
+    jb_error err = JB_ERROR_INIT;
+    char *path = jb_fs_join(run_dir, "lock");
+    int rc = path ? jb_lock_take(path, out, &err) : jb_err(&err, JB_ENOMEM, "lock: out of memory");
+    jb_free(path);
+    if (rc == 0) return 0;
+    return rc == JB_EPERM ? jb_cli_fail_as(c, JB_EXIT_LOCKED, &err) : jb_cli_fail(c, &err);
+}
+
+/* ---- from the study to the plan --------------------------------------------------------------- */
+
+/* What all cells of one workload share. */
+typedef struct prepared {
+    const jb_workload *workload;
+    cJSON *facts, *job;
+} prepared;
+
+typedef struct plan {
+    jb_cell_plan *cells;
+    prepared *workloads;
+    size_t workload_count;
+    char *store;
+    int64_t expected;
+} plan;
+
+static void plan_free(plan *p)
+{
+    for (size_t i = 0; i < p->workload_count; i++) {
+        cJSON_Delete(p->workloads[i].facts);
+        cJSON_Delete(p->workloads[i].job);
+    }
+    jb_free(p->workloads);
+    jb_free(p->cells);
+    jb_free(p->store);
+}
+
+static int prepare(plan *p, const jb_study *s, const jb_workload *w, prepared **out, jb_error *err)
+{
+    for (size_t i = 0; i < p->workload_count; i++) {
+        if (p->workloads[i].workload == w) {
+            *out = &p->workloads[i];
+            return 0;
+        }
+    }
+    jb_job_settings settings = {
+        .check_shape = s->check_shape, .timed_shape = s->timed_shape, .skip = (const char *const *)s->skip,
+        .skip_count = s->skip_count, .timers = s->timers, .limits = s->limits, .isolation = s->isolation,
+        .store = p->store, .seed = s->seed,
+    };
+    prepared *one = &p->workloads[p->workload_count++]; /* counted before it is filled: plan_free frees what there is */
+    one->workload = w;
+    one->facts = jb_study_facts(s, w, err);
+    int rc = one->facts ? 0 : err->code ? err->code : JB_ENOMEM;
+    if (rc == 0) rc = jb_job_build(w, (const jb_gateset *const *)s->gates, s->gate_count, &settings, &one->job, err);
+    *out = one;
+    return rc;
+}
+
+static int plan_build(plan *p, const jb_study *s, const char *run_dir, jb_error *err)
+{
+    char *root = realpath(run_dir, NULL); /* the worker has another working directory */
+    p->store = root ? jb_fs_join(root, "blobs") : NULL;
+    free(root);
+    p->cells = jb_alloc_array(s->cell_count ? s->cell_count : 1, sizeof *p->cells);
+    p->workloads = jb_alloc_array(s->cell_count ? s->cell_count : 1, sizeof *p->workloads);
+    int rc = p->store && p->cells && p->workloads ? 0 : jb_err(err, JB_ENOMEM, "run: out of memory");
+    for (size_t i = 0; rc == 0 && i < s->cell_count; i++) {
+        const jb_study_cell *c = &s->cells[i];
+        prepared *w;
+        rc = prepare(p, s, c->workload, &w, err);
+        if (rc != 0) break;
+        p->cells[i] = (jb_cell_plan){
+            .key = c->name, .label = c->label, .identity = c->name,
+            .method = c->method->component, .method_options = c->method->options, .method_data = c->method->data_dir,
+            .backend = c->backend ? c->backend->component : NULL, .backend_options = c->backend ? c->backend->options : NULL,
+            .facts = w->facts, .job = w->job, .samples = c->samples, .expected = c->expected,
+        };
+        p->expected = p->expected < 0 || c->expected < 0 ? -1 : p->expected + c->expected;
+    }
+    return rc;
+}
+
+/* ---- after the engine ----------------------------------------------------------------------------- */
+
+static const char *report_style(const void *ctx, char style) { return jb_cli_style(ctx, style); }
+
+int jb_runs_print_report(jb_cli *c, const cJSON *report)
+{
+    if (c->json) return jb_cli_print_json(c, report);
+    jb_report_style style = { report_style, c };
+    jb_error err = JB_ERROR_INIT;
+    if (jb_report_print(report, c->out, &style) == 0) return JB_EXIT_OK;
+    jb_err(&err, JB_EIO, "writing the report: %s", strerror(errno));
+    return jb_cli_fail(c, &err);
+}
+
+static int write_report(const char *run_dir, const cJSON *report, jb_error *err)
+{
+    jb_buf text = JB_BUF_INIT(JB_JSON_MAX_BYTES);
+    char *path = jb_fs_join(run_dir, "report.json");
+    int rc = path ? jb_json_print_pretty(report, &text) : JB_ENOMEM;
+    if (rc == 0) rc = jb_buf_puts(&text, "\n");
+    if (rc != 0) jb_err(err, rc, "report: too long, or out of memory");
+    else rc = jb_fs_write_atomic(path, text.ptr, text.len, err);
+    jb_buf_free(&text);
+    jb_free(path);
+    return rc;
+}
+
+/* index.sqlite and report.json; the report when `show`. */
+static int wrap_up(jb_cli *c, const char *run_dir, int show)
+{
+    jb_error err = JB_ERROR_INIT;
+    jb_records *r = NULL;
+    cJSON *report = NULL;
+    int code = JB_EXIT_OK, rc = jb_records_load(run_dir, &r, &err);
+    if (rc == 0) rc = jb_index_rebuild(run_dir, r, &err);
+    if (rc == 0) {
+        report = jb_report_json(r, run_dir, 0);
+        rc = report ? write_report(run_dir, report, &err) : jb_err(&err, JB_ENOMEM, "report: out of memory");
+    }
+    if (rc != 0) code = jb_cli_fail(c, &err);
+    else if (show) code = jb_runs_print_report(c, report);
+    cJSON_Delete(report);
+    jb_records_free(r);
+    return code;
+}
+
+static int exit_of(jb_cli *c, const jb_engine_result *r, const char *run_dir)
+{
+    jb_error err = JB_ERROR_INIT;
+    switch (r->end) {
+    case JB_END_SIGNAL:
+        fprintf(c->err, "interrupted by signal %d; the journal is intact: jaxbench resume %s\n", stop_signal, run_dir);
+        return 128 + stop_signal;
+    case JB_END_WALL:
+        jb_err(&err, JB_EBUDGET, "the study's wall budget is spent after %lld candidates", (long long)r->candidates);
+        jb_err_hint(&err, "jaxbench resume %.200s gives it the same time again", run_dir);
+        return jb_cli_fail_as(c, JB_EXIT_BUDGET, &err);
+    case JB_END_INFRA:
+        jb_err(&err, JB_EIO, "%lld of %lld candidates failed by infrastructure: above the study's stop_after_infra_share",
+               (long long)r->infra, (long long)r->candidates);
+        jb_err_hint(&err, "see log.jsonl in the run's folder and `jaxbench doctor`");
+        return jb_cli_fail_as(c, JB_EXIT_INFRA, &err);
+    default:
+        break;
+    }
+    if (r->cells_failed == 0) return JB_EXIT_OK;
+    err = r->first_failure;
+    jb_err_context(&err, "%zu of %zu cells failed, the first", r->cells_failed, r->cells_done);
+    return jb_cli_fail(c, &err);
+}
+
+/* ---- conduct ------------------------------------------------------------------------------------------- */
+
+static void engine_options(jb_cli *c, const jb_study *s, const jb_layout *layout, const plan *p, const char *run_dir, jb_engine_options *o)
+{
+    int live = !c->quiet && isatty(fileno(c->err));
+    *o = (jb_engine_options){
+        .cells = p->cells, .cell_count = s->cell_count, .run_dir = run_dir, .study_seed = s->seed,
+        .headline = jb_gateset_name(s->headline),
+        .last_stage = cJSON_GetArraySize(s->timers) > 0 ? JB_STAGE_TIME : JB_STAGE_CHECK,
+        .pool = { .executor = s->executor.component, .config = s->executor.options,
+                  .paths = { .worker = layout->worker, .cache = layout->cache, .suite = layout->suite, .plugins = layout->plugins },
+                  .slots = s->slots, .infra_retries = s->infra_retries },
+        .stop_after_infra_share = s->stop_after_infra_share, .wall_limit_s = s->wall_s,
+        .progress = c->quiet ? NULL : jb_progress_new(c->err, live, p->expected), .stop_fd = -1,
+    };
+}
+
+int jb_runs_conduct(jb_cli *c, const jb_study *s, const char *run_dir)
+{
+    jb_error err = JB_ERROR_INIT;
+    plan p = { 0 };
+    jb_engine_options o = { 0 };
+    jb_engine_result result = { 0 };
+    int code;
+    const jb_layout *layout = jb_cli_layout(c, &err);
+    int rc = layout ? plan_build(&p, s, run_dir, &err) : err.code;
+    if (rc == 0) {
+        engine_options(c, s, layout, &p, run_dir, &o);
+        rc = jb_runs_catch_signals(&o.stop, &o.stop_fd, &err);
+    }
+    if (rc == 0) rc = jb_engine_run(&o, &result, &err);
+    jb_progress_free(o.progress);
+    if (result.torn_bytes)
+        jb_cli_warn(c, "the journal ended in a torn line of %llu bytes (an incomplete write); it was removed", (unsigned long long)result.torn_bytes);
+    if (rc == 0 && result.replayed && !c->quiet)
+        fprintf(c->err, "%lld of %lld candidates came from the journal\n", (long long)result.replayed, (long long)result.candidates);
+    if (rc != 0) {
+        code = jb_cli_fail(c, &err);
+    } else {
+        int shown = wrap_up(c, run_dir, result.end != JB_END_SIGNAL);
+        code = exit_of(c, &result, run_dir);
+        if (code == JB_EXIT_OK) code = shown;
+    }
+    plan_free(&p);
+    return code;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plugins/backends/scripted/scripted.c - backend `scripted`, the embedded default:
+ * no network, no model.  It reads the prompt that a model would read, finds the
+ * workload in it, and writes a reply around a kernel of its own bank, with a
+ * seeded share of the faults that models make.
+ *
+ * The share is dealt, not drawn: of every 12 lanes of a cell, `fault_rate` x 12 get
+ * the next faults of the workload's deck, at places that the cell's seed
+ * permutes.  So a run of any size shows the faults in proportion, and one of
+ * four workloads with 12 samples each shows every one of them.  What a reply says
+ * is a function of (cell seed, lane, call seed) and the prompt alone. */
+#include "bank.h"
+
+#include <jaxbench/backend.h>
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEAL 12u      /* lanes a deal */
+#define MAX_BANKS 64
+
+struct config {
+    double fault_rate;
+    const char *bank;
+};
+
+static const jb_option options[] = {
+    { .struct_size = sizeof(jb_option), .type = JB_OPT_FLOAT, .offset = offsetof(struct config, fault_rate), .name = "fault_rate",
+      .def = "0.5", .min = 0, .max = 1, .help = "Share of the replies that carry a fault." },
+    { .struct_size = sizeof(jb_option), .type = JB_OPT_PATH, .offset = offsetof(struct config, bank), .name = "bank",
+      .help = "Folder of kernels; default: the one that comes with this plugin." },
+};
+
+struct backend {
+    const jb_host *host;
+    const struct config *config;
+    const jb_arena_service *arena;
+    char dir[4096];
+    struct bank *banks[MAX_BANKS];
+    size_t bank_count;
+};
+
+static int fail(jb_error *err, int code, const char *text)
+{
+    err->code = code;
+    snprintf(err->message, sizeof err->message, "scripted: %s", text);
+    return code;
+}
+
+/* "<folder of this .so>/scripted" */
+static int find_bank(struct backend *b)
+{
+    static const char here = 0; /* an object of this file, for dladdr */
+    Dl_info info;
+    if (b->config->bank) return (size_t)snprintf(b->dir, sizeof b->dir, "%s", b->config->bank) < sizeof b->dir;
+    if (!dladdr(&here, &info) || !info.dli_fname) return 0;
+    const char *slash = strrchr(info.dli_fname, '/');
+    int n = slash ? (int)(slash - info.dli_fname) : 1;
+    return (size_t)snprintf(b->dir, sizeof b->dir, "%.*s/scripted", n, slash ? info.dli_fname : ".") < sizeof b->dir;
+}
+
+static void destroy(void *self)
+{
+    struct backend *b = self;
+    if (!b) return;
+    for (size_t i = 0; i < b->bank_count; i++) bank_close(b->banks[i]);
+    free(b);
+}
+
+static int create(const jb_host *host, const void *config, void **out, jb_error *err)
+{
+    struct backend *b = calloc(1, sizeof *b);
+    if (!b) return fail(err, JB_ENOMEM, "out of memory");
+    b->host = host;
+    b->config = config;
+    b->arena = host->service(host, JB_SERVICE_ARENA);
+    if (!b->arena || !find_bank(b)) {
+        int missing = !b->arena;
+        destroy(b);
+        return fail(err, missing ? JB_EABI : JB_ENOTFOUND, missing ? "needs the service arena/1" : "can't find its bank of kernels");
+    }
+    *out = b;
+    return 0;
+}
+
+/* ---- numbers from a seed ------------------------------------------------------ */
+
+/* SplitMix64 (Steele, Lea, Flood 2014): a bijective mixer, so equal seeds give equal replies. */
+static uint64_t mix(uint64_t *state)
+{
+    uint64_t z = *state += 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return z ^ z >> 31;
+}
+
+static size_t pick(uint64_t *state, size_t count) { return count ? (size_t)(mix(state) % count) : 0; }
+
+/* Place of `lane` in its deal: a permutation of 0..DEAL-1 from the cell's seed. */
+static unsigned place_in_deal(uint64_t cell_seed, uint64_t lane)
+{
+    unsigned order[DEAL];
+    uint64_t state = cell_seed ^ (lane / DEAL) * 0xD1B54A32D192ED03u;
+    for (unsigned i = 0; i < DEAL; i++) order[i] = i;
+    for (unsigned i = DEAL - 1; i > 0; i--) {
+        size_t j = pick(&state, i + 1);
+        unsigned x = order[i];
+        order[i] = order[j];
+        order[j] = x;
+    }
+    return order[lane % DEAL];
+}
+
+/* ---- text ---------------------------------------------------------------------- */
+
+struct text { char *ptr; size_t len, cap; int failed; };
+
+static void put(struct text *t, const char *s, size_t n)
+{
+    if (t->len + n + 1 > t->cap) {
+        size_t cap = 2 * (t->len + n + 1) + 1024;
+        char *p = realloc(t->ptr, cap);
+        if (!p) {
+            t->failed = 1;
+            return;
+        }
+        t->ptr = p;
+        t->cap = cap;
+    }
+    memcpy(t->ptr + t->len, s, n);
+    t->len += n;
+    t->ptr[t->len] = '\0';
+}
+
+static void puts_text(struct text *t, const char *s) { put(t, s, strlen(s)); }
+
+/* The source with every <<a|b|c>> decided. */
+static void put_source(struct text *t, const char *s, uint64_t *state)
+{
+    for (const char *open; (open = strstr(s, "<<"));) {
+        const char *close = strstr(open, ">>");
+        if (!close) break;
+        size_t choices = 1, at;
+        for (const char *p = open; p < close; p++) choices += *p == '|';
+        put(t, s, (size_t)(open - s));
+        at = pick(state, choices);
+        const char *p = open + 2;
+        while (at--) p += strcspn(p, "|") + 1;
+        put(t, p, strcspn(p, "|>"));
+        s = close + 2;
+    }
+    puts_text(t, s);
+}
+
+/* One line of a text file of the bank, by seed. */
+static void put_line(const struct backend *b, struct text *t, const char *file, uint64_t *state)
+{
+    char *all = bank_read(b->dir, file);
+    size_t lines = 0;
+    if (!all) return;
+    for (const char *s = all; *s; s++) lines += *s == '\n';
+    size_t at = pick(state, lines);
+    const char *s = all;
+    while (at-- && strchr(s, '\n')) s = strchr(s, '\n') + 1;
+    put(t, s, strcspn(s, "\n"));
+    free(all);
+}
+
+/* Lose the closing parenthesis of the def line: what a model's slip looks like. */
+static void break_syntax(struct text *t)
+{
+    char *def = strstr(t->ptr, "def workload("), *close = def ? strstr(def, "):\n") : NULL;
+    if (!close) return;
+    memmove(close, close + 1, strlen(close));
+    t->len--;
+}
+
+/* ---- the reply ------------------------------------------------------------------- */
+
+/* "Workload 8p `gemm`" in the prompt -> "8p". */
+static int workload_in(const jb_request *req, char out[32])
+{
+    static const char mark[] = "Workload ";
+    for (uint32_t m = 0; m < req->message_count; m++) {
+        jb_view v = req->messages[m].text;
+        for (uint64_t i = 0; i + sizeof mark + 4 < v.len; i++) {
+            if (memcmp(v.ptr + i, mark, sizeof mark - 1)) continue;
+            const char *id = v.ptr + i + sizeof mark - 1;
+            size_t n = 0, left = (size_t)(v.len - i - (sizeof mark - 1));
+            while (n < left && n < 31 && ((id[n] >= '0' && id[n] <= '9') || (id[n] >= 'a' && id[n] <= 'z'))) n++;
+            if (n == 0 || n + 2 > left || id[n] != ' ' || id[n + 1] != '`') continue;
+            memcpy(out, id, n);
+            out[n] = '\0';
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static const struct bank *bank_of(struct backend *b, const char *workload, jb_error *err)
+{
+    for (size_t i = 0; i < b->bank_count; i++)
+        if (!strcmp(b->banks[i]->workload, workload)) return b->banks[i];
+    if (b->bank_count == MAX_BANKS || bank_open(b->dir, workload, &b->banks[b->bank_count], err)) return NULL;
+    return b->banks[b->bank_count++];
+}
+
+/* Which entry of the bank this call gets, and the fault it carries (BANK_EDIT also for none). */
+static const struct bank_entry *deal(const struct backend *b, const struct bank *bank, const jb_request *req, uint64_t *state)
+{
+    uint64_t lane = JB_HAS(req, jb_request, cell_seed) ? req->lane + req->turn : mix(state);
+    uint64_t cell = JB_HAS(req, jb_request, cell_seed) ? req->cell_seed : 0;
+    unsigned faults = (unsigned)lround(b->config->fault_rate * DEAL), place = place_in_deal(cell, lane);
+    if (place < faults && bank->fault_count) return &bank->faults[(lane / DEAL * faults + place) % bank->fault_count];
+    return &bank->right[pick(state, bank->right_count)];
+}
+
+static void compose(const struct backend *b, const struct bank_entry *e, uint64_t *state, struct text *t)
+{
+    if (e->made_by == BANK_PROSE) {
+        put_line(b, t, "prose.txt", state);
+        puts_text(t, "\n");
+        return;
+    }
+    put_line(b, t, "intro.txt", state);
+    puts_text(t, "\n\n```python\n");
+    size_t code = t->len;
+    put_source(t, e->source, state);
+    if (e->made_by == BANK_SYNTAX) break_syntax(t);
+    if (e->made_by == BANK_CUT_OFF) { /* the output limit was reached inside the code */
+        t->len = code + (t->len - code) * 3 / 5;
+        if (t->ptr) t->ptr[t->len] = '\0';
+        return;
+    }
+    puts_text(t, "```\n\n");
+    put_line(b, t, "outro.txt", state);
+    puts_text(t, "\n");
+}
+
+static int complete(void *self, const jb_request *req, jb_reply *out, jb_error *err)
+{
+    struct backend *b = self;
+    struct text t = { 0 };
+    uint64_t state = req->seed;
+    char workload[32];
+    const struct bank_entry *entry = NULL;
+    jb_error why = { .struct_size = sizeof why };
+    if (workload_in(req, workload)) {
+        const struct bank *bank = bank_of(b, workload, &why);
+        if (!bank && why.code != JB_ENOTFOUND) {
+            *err = why;
+            return why.code ? why.code : JB_EINTERNAL;
+        }
+        if (bank) entry = deal(b, bank, req, &state);
+    }
+    if (entry) compose(b, entry, &state, &t);
+    else puts_text(&t, "I have no kernel for this workload: the scripted backend knows only what is in its bank.\n");
+    char *copy = t.failed ? NULL : b->arena->alloc(b->host, t.len + 1);
+    if (!copy) {
+        free(t.ptr);
+        return fail(err, JB_ENOMEM, "out of memory");
+    }
+    memcpy(copy, t.ptr, t.len);
+    out->text.ptr = copy;
+    out->text.len = t.len;
+    out->finish = entry && entry->made_by == BANK_CUT_OFF ? JB_FINISH_LENGTH : JB_FINISH_STOP;
+    free(t.ptr);
+    return 0;
+}
+
+static const jb_backend_ops ops = { .struct_size = sizeof ops, .create = create, .destroy = destroy, .complete = complete };
+
+static const jb_component component = {
+    .struct_size = sizeof component, .flags = JB_COMP_DETERMINISTIC | JB_COMP_NO_MODEL, .kind = JB_KIND_BACKEND, .name = "scripted",
+    .summary = "no model: kernels from a bank, with a seeded share of the faults that models make",
+    .help = "Reads the same prompt as a model and replies from its own bank of right and faulty Pallas kernels. For trying the system, its "
+            "gates and its methods without a key; every report of such a run says that no model wrote the candidates.",
+    .options = options, .option_count = sizeof options / sizeof *options, .option_size = sizeof(jb_option),
+    .config_size = sizeof(struct config), .ops = &ops,
+};
+
+static const jb_component *const components[] = { &component, NULL };
+
+JB_PLUGIN = {
+    .struct_size = sizeof(jb_plugin), .abi_major = JB_ABI_MAJOR, .abi_minor = JB_ABI_MINOR, .id = "jaxbench.scripted",
+    .version = "1.0.0", .summary = "Backend scripted", .license = "Apache-2.0", .components = components,
+};

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`run`, kill -9, `resume`, `report`, on the tiny shape and without the TPU
+compiler.  Two runs are equal when their archive, ledger and report are equal
+after the fields of the program's own list (`report --json` leaves them out with
+--stable) are removed."""
+
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from tests.e2e.program import BUILD, environment, jaxbench
+
+STUDY = """schema: 1
+name: tiny
+seed: 7
+suites:
+  - {use: jaxbench, only: [8p, 12p]}
+methods:
+  - {name: bon, use: best_of_n, samples: 4}
+backends:
+  - {name: scripted, use: scripted}
+gates: [literature, robust]
+shapes: {check: tiny}
+skip: [compile]
+"""
+
+MOMENTS = 20
+
+
+def start(folder, study, run_dir):
+    return subprocess.Popen([str(BUILD / "jaxbench"), "run", str(study), "--run-dir", str(run_dir)], cwd=folder,
+                            env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                            stderr=subprocess.PIPE, start_new_session=True)
+
+
+def archive(run_dir):
+    """{relative path: bytes} of what a candidate left behind, and the stable report."""
+    files = {}
+    for path in sorted(pathlib.Path(run_dir, "cells").rglob("*")):
+        if path.is_file() and path.name in ("prompt.txt", "reply.txt", "candidate.py"):
+            files[str(path.relative_to(run_dir))] = path.read_bytes()
+    report = jaxbench("report", run_dir, "--json", "--stable")
+    if report.code != 0:
+        raise AssertionError("report failed: %r" % report)
+    return files, report.json()
+
+
+class Run(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="jaxbench-e2e-")
+        cls.root = pathlib.Path(cls.folder.name)
+        cls.study = cls.root / "study.yaml"
+        cls.study.write_text(STUDY)
+        begin = time.monotonic()
+        cls.done = jaxbench("run", cls.study, "--run-dir", cls.root / "whole", cwd=cls.root)
+        cls.seconds = time.monotonic() - begin
+        cls.files, cls.report = archive(cls.root / "whole")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_it_ends_with_a_leaderboard(self):
+        self.assertEqual(self.done.code, 0, self.done)
+        self.assertIn("no model", self.done.out.lower())
+        self.assertIn(str(self.root / "whole"), self.done.out)
+        self.assertEqual(len([f for f in self.files if f.endswith("reply.txt")]), 8)
+
+    def test_numbers_add_up(self):
+        outcomes = self.report["outcomes"] if "outcomes" in self.report else self.report["methods"][0]["outcomes"]
+        self.assertEqual(sum(outcomes.values()), 8, self.report)
+
+    def test_files_of_the_run(self):
+        names = {p.name for p in (self.root / "whole").iterdir()}
+        self.assertLessEqual({"manifest.json", "journal.jsonl", "index.sqlite", "cells", "blobs", "report.json"}, names)
+
+    def test_resume_of_a_finished_run_changes_nothing(self):
+        before = (self.root / "whole/journal.jsonl").read_bytes()
+        done = jaxbench("resume", self.root / "whole")
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(archive(self.root / "whole"), (self.files, self.report))
+        after = (self.root / "whole/journal.jsonl").read_bytes()
+        self.assertTrue(after.startswith(before))
+
+    def test_one_and_four_slots_agree(self):
+        done = jaxbench("run", self.study, "--run-dir", self.root / "one", "--set", "executor.slots=1", cwd=self.root)
+        self.assertEqual(done.code, 0, done)
+        files, report = archive(self.root / "one")
+        self.assertEqual(files, self.files)
+        self.assertEqual(report, self.report)
+
+    def test_kill_at_seeded_moments_then_resume(self):
+        rng = random.Random(20261201)
+        for moment in range(MOMENTS):
+            run_dir = self.root / ("killed-%d" % moment)
+            with self.subTest(moment=moment):
+                process = start(self.root, self.study, run_dir)
+                time.sleep(rng.uniform(0.02, 1.0) * self.seconds)
+                os.kill(process.pid, signal.SIGKILL)
+                process.communicate()
+                if not (run_dir / "journal.jsonl").exists():
+                    done = jaxbench("run", self.study, "--run-dir", run_dir, cwd=self.root)
+                else:
+                    done = jaxbench("resume", run_dir)
+                self.assertEqual(done.code, 0, done)
+                files, report = archive(run_dir)
+                self.assertEqual(files, self.files)
+                self.assertEqual(report, self.report)
+
+    def test_torn_last_line_is_repaired_and_reported(self):
+        run_dir = self.root / "torn"
+        subprocess.run(["cp", "-r", str(self.root / "whole"), str(run_dir)], check=True)
+        with open(run_dir / "journal.jsonl", "ab") as journal:
+            journal.write(b'{"seq":99999,"kind":"op_do')
+        done = jaxbench("resume", run_dir)
+        self.assertEqual(done.code, 0, done)
+        self.assertRegex(done.err, "torn|incomplete")
+        self.assertEqual(archive(run_dir), (self.files, self.report))
+        for line in (run_dir / "journal.jsonl").read_text().splitlines():
+            json.loads(line)
+
+    def test_locked_by_another_process(self):
+        run_dir = self.root / "locked"
+        process = start(self.root, self.study, run_dir)
+        try:
+            deadline = time.monotonic() + 30
+            while not (run_dir / "journal.jsonl").exists() and time.monotonic() < deadline:
+                time.sleep(0.02)
+            done = jaxbench("resume", run_dir)
+            self.assertEqual(done.code, 8, done)
+        finally:
+            process.kill()
+            process.communicate()
+
+    def test_interrupt_leaves_the_journal_intact(self):
+        run_dir = self.root / "interrupted"
+        process = start(self.root, self.study, run_dir)
+        time.sleep(0.6 * self.seconds)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        if process.returncode != 0:
+            self.assertEqual(process.returncode, 130, err)
+            self.assertIn(b"resume", err)
+        self.assertEqual(jaxbench("resume", run_dir).code, 0)
+        self.assertEqual(archive(run_dir), (self.files, self.report))
+
+    def test_a_changed_workload_is_refused(self):
+        run_dir = self.root / "changed"
+        subprocess.run(["cp", "-r", str(self.root / "whole"), str(run_dir)], check=True)
+        manifest = json.loads((run_dir / "manifest.json").read_text())
+        text = json.dumps(manifest)
+        version = jaxbench("list", "workloads", "--json").json()
+        hash_ = next(r["versions"]["repaired"] for r in version if r["id"] == "8p")
+        self.assertIn(hash_, text)
+        (run_dir / "manifest.json").write_text(text.replace(hash_, "0" * len(hash_)))
+        done = jaxbench("resume", run_dir)
+        self.assertNotEqual(done.code, 0, done)
+        self.assertIn("8p", done.err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+# tools/setup.sh - sourced by ./quickstart and ./runtests: whatever is missing
+# between a bare Debian machine and a built tree, and nothing when nothing is.
+#
+#   jb_setup_packages   Debian packages (root or sudo; else prints the line and stops)
+#   jb_setup_venv       .venv from harness/requirements.lock
+#   jb_setup_build DIR [cmake options]
+#
+# Each step is idempotent and leaves its stamp last, so Ctrl-C anywhere is safe.
+# Once all three have run, none of them touches the network.
+
+jb_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+jb_say() { printf '%s\n' "setup: $*" >&2; }
+jb_die() { printf '%s\n' "setup: $*" >&2; exit 1; }
+
+# What we need -> how to see it -> the Debian package that has it.
+jb_needs='
+cc        command:cc                build-essential
+make      command:make              build-essential
+cmake     command:cmake             cmake
+pkgconfig command:pkg-config        pkg-config
+yaml      module:yaml-0.1           libyaml-dev
+cjson     module:libcjson           libcjson-dev
+curl      module:libcurl            libcurl4-openssl-dev
+sqlite    module:sqlite3            libsqlite3-dev
+zlib      module:zlib               zlib1g-dev
+crypto    module:libcrypto          libssl-dev
+seccomp   module:libseccomp         libseccomp-dev
+check     module:check              check
+python    python:                   python3-dev
+venv      venv:                     python3-venv
+'
+
+# An interpreter that can be embedded: 3.11 or later, with headers and a shared
+# libpython.  Prints its path; fails when there is none.
+jb_find_python() {
+  local p
+  for p in ${JAXBENCH_PYTHON:-} python3 /usr/bin/python3 python3.13 python3.12 python3.11; do
+    command -v "$p" >/dev/null 2>&1 || continue
+    "$p" - <<'PY' >/dev/null 2>&1 && { command -v "$p"; return 0; }
+import os, sys, sysconfig
+v = sysconfig.get_config_var
+ok = sys.version_info >= (3, 11) and os.path.exists(os.path.join(v("INCLUDEPY"), "Python.h"))
+ok = ok and v("Py_ENABLE_SHARED") and os.path.exists(os.path.join(v("LIBDIR"), v("LDLIBRARY")))
+sys.exit(0 if ok else 1)
+PY
+  done
+  return 1
+}
+
+jb_have() {
+  case $1 in
+    command:*) command -v "${1#command:}" >/dev/null 2>&1 ;;
+    module:*) command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "${1#module:}" ;;
+    python:) jb_find_python >/dev/null ;;
+    venv:) local p; p=$(jb_find_python) && "$p" -c 'import ensurepip, venv' >/dev/null 2>&1 ;;
+  esac
+}
+
+jb_setup_packages() {
+  local name probe package missing=
+  while read -r name probe package; do
+    [ -n "$name" ] || continue
+    jb_have "$probe" || case " $missing " in *" $package "*) ;; *) missing="$missing $package" ;; esac
+  done <<<"$jb_needs"
+  [ -n "$missing" ] || return 0
+  local line="apt-get update && apt-get install -y --no-install-recommends$missing" sudo=
+  if ! command -v apt-get >/dev/null 2>&1; then
+    jb_die "missing:$missing (Debian names). This machine has no apt-get; install their equivalents and run again."
+  fi
+  if [ "$(id -u)" != 0 ]; then
+    if command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then sudo="sudo"; else
+      jb_die "missing system packages. Run this once, then again what you just ran:
+  sudo sh -c '$line'"
+    fi
+  fi
+  jb_say "installing$missing"
+  $sudo sh -c "export DEBIAN_FRONTEND=noninteractive; $line" >"$jb_root/.setup.log" 2>&1 ||
+    { tail -n 20 "$jb_root/.setup.log" >&2; jb_die "apt-get failed; the log is .setup.log"; }
+  rm -f "$jb_root/.setup.log"
+}
+
+jb_setup_venv() {
+  local lock="$jb_root/harness/requirements.lock" stamp="$jb_root/.venv/.jaxbench-lock" python want
+  python=$(jb_find_python) || jb_die "no Python 3.11 or later with headers and a shared libpython. Install python3-dev, or set JAXBENCH_PYTHON to one that has them."
+  want="$(sha256sum <"$lock") $("$python" -c 'import sys; print(sys.version.split()[0], sys.base_prefix)')"
+  [ -x "$jb_root/.venv/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ] && return 0
+  jb_say "making .venv with $python (jax, jaxlib, libtpu; about 1 GB, once)"
+  rm -rf "$jb_root/.venv"
+  "$python" -m venv "$jb_root/.venv" || jb_die "'$python -m venv' failed; install python3-venv"
+  "$jb_root/.venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock" 2>&1 |
+    grep -v 'WARNING: Location' >&2
+  [ "${PIPESTATUS[0]}" = 0 ] || jb_die "pip could not install harness/requirements.lock (see above); nothing else was changed. Run again to resume."
+  printf '%s\n' "$want" >"$stamp"
+}
+
+# Configure once, then let the generator decide what is stale; quiet unless it fails.
+jb_setup_build() {
+  local dir=$1 log="$1/setup.log"
+  shift
+  mkdir -p "$dir"
+  if [ ! -f "$dir/CMakeCache.txt" ] || [ "$(cat "$dir/.options" 2>/dev/null)" != "$*" ]; then
+    jb_say "configuring $(basename "$dir")"
+    cmake -S "$jb_root" -B "$dir" -DJAXBENCH_PYTHON="$jb_root/.venv/bin/python" "$@" >"$log" 2>&1 ||
+      { rm -f "$dir/CMakeCache.txt"; tail -n 30 "$log" >&2; jb_die "cmake failed; the log is $log"; }
+    printf '%s\n' "$*" >"$dir/.options"
+  fi
+  cmake --build "$dir" -j "$(nproc)" >"$log" 2>&1 || { grep -E 'error|Error|\*\*\*' "$log" | head -n 30 >&2; jb_die "the build failed; the log is $log"; }
+}
