@@ -83,7 +83,6 @@ int jb_filter_landlock(const jb_sandbox_paths *p, int32_t *abi_out)
     int fd = (int)syscall(SYS_landlock_create_ruleset, &rules, size, 0);
     if (fd < 0) return errno;
     for (size_t i = 0; i < p->count; i++) allow(fd, p->paths[i], LL_READ_FILE | LL_READ_DIR);
-    allow(fd, "/proc", LL_READ_FILE | LL_READ_DIR);
     allow(fd, "/dev/null", LL_READ_FILE | LL_WRITE_FILE);
     allow(fd, "/dev/zero", LL_READ_FILE);
     allow(fd, "/dev/urandom", LL_READ_FILE);

@@ -36,8 +36,13 @@ static const char *const MODULES[] = { "tracer", "inspector", "compiler", "refer
 
 const char *jb_python_compiled(void) { return PY_VERSION; }
 
+extern char **environ;
+
 void jb_python_environment(void)
 {
+    /* clearenv drops pointers; the strings stay on the stack of this process and
+     * of every candidate forked from it.  A key must not. */
+    for (char **e = environ; e != NULL && *e != NULL; e++) explicit_bzero(*e, strlen(*e));
     clearenv();
     for (size_t i = 0; i < COUNT(ENVIRONMENT); i++) setenv(ENVIRONMENT[i][0], ENVIRONMENT[i][1], 1);
     /* Address space, not memory: an arena per thread reserves 64 MiB each, and a

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -44,8 +45,9 @@ static const struct { int flag; jb_layer layer; } SPACES[] = {
     { CLONE_NEWIPC, JB_LAYER_IPC_NS },  { CLONE_NEWUTS, JB_LAYER_UTS_NS },
 };
 
-/* What every process here links against; symbolic links are kept as such.
- * libtpu's allocator aborts when it can't count the CPUs, and YNNPACK (XLA CPU's reductions) finds no kernel without cpuinfo. */
+/* What every process here links against.  libtpu's allocator aborts when it can't
+ * count the CPUs, and YNNPACK (XLA CPU's reductions) finds no kernel without
+ * cpuinfo.  There is no other /proc: its mount table would name our folders. */
 static const char *const SYSTEM_PATHS[] = { "/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/etc/ld.so.cache",
                                             "/sys/devices/system/cpu", "/proc/cpuinfo" };
 static const char *const DEVICES[] = { "/dev/null", "/dev/zero", "/dev/urandom" };
@@ -66,19 +68,19 @@ static int lies_in(const char *path, const char *dir)
 
 static int add_path(jb_sandbox_paths *p, const char *path)
 {
-    struct stat st;
-    if (path == NULL || path[0] != '/' || path[1] == '\0' || strlen(path) >= MAX_PATH || lstat(path, &st) != 0) return 0;
+    char real[PATH_MAX];
+    if (path == NULL || path[0] != '/' || path[1] == '\0' || strlen(path) >= MAX_PATH || realpath(path, real) == NULL) return 0;
     for (size_t i = 0; i < p->count; i++)
         if (lies_in(path, p->paths[i])) return 0;
-    char *copy = jb_strdup(path);
-    char **grown = jb_realloc(p->paths, (p->count + 1) * sizeof *grown);
-    if (grown != NULL) p->paths = grown;
-    if (copy == NULL || grown == NULL) {
-        jb_free(copy);
-        return JB_ENOMEM;
-    }
-    p->paths[p->count++] = copy;
-    return 0;
+    char **paths = jb_realloc(p->paths, (p->count + 1) * sizeof *paths);
+    if (paths != NULL) p->paths = paths;
+    char **sources = jb_realloc(p->sources, (p->count + 1) * sizeof *sources);
+    if (sources != NULL) p->sources = sources;
+    if (paths == NULL || sources == NULL) return JB_ENOMEM;
+    paths[p->count] = jb_strdup(path);
+    sources[p->count] = jb_strdup(real);
+    p->count++;
+    return paths[p->count - 1] != NULL && sources[p->count - 1] != NULL ? 0 : JB_ENOMEM;
 }
 
 static int by_length(const void *a, const void *b)
@@ -106,7 +108,11 @@ int jb_sandbox_paths_init(jb_sandbox_paths *out, const char *const *extra, size_
 
 void jb_sandbox_paths_free(jb_sandbox_paths *p)
 {
-    for (size_t i = 0; i < p->count; i++) jb_free(p->paths[i]);
+    for (size_t i = 0; i < p->count; i++) {
+        jb_free(p->paths[i]);
+        jb_free(p->sources[i]);
+    }
+    jb_free(p->sources);
     jb_free(p->paths);
     memset(p, 0, sizeof *p);
 }
@@ -189,21 +195,15 @@ static int make_readonly(const char *path)
     return mount(NULL, path, NULL, flags, NULL) == 0 ? 0 : errno;
 }
 
-static int bind_path(const char *path, int readonly)
+static int bind_path(const char *source, const char *path, int readonly)
 {
-    char from[MAX_PATH + 16], to[MAX_PATH + 16], link[MAX_PATH];
+    char from[MAX_PATH + 16], to[MAX_PATH + 16];
     struct stat st;
-    snprintf(from, sizeof from, "/old%s", path);
+    snprintf(from, sizeof from, "/old%s", source);
     snprintf(to, sizeof to, "/new%s", path);
     if (lstat(from, &st) != 0) return errno == ENOENT ? 0 : errno;
     int error = make_parents(to);
     if (error != 0) return error;
-    if (S_ISLNK(st.st_mode)) { /* /lib -> usr/lib */
-        ssize_t n = readlink(from, link, sizeof link - 1);
-        if (n < 0) return errno;
-        link[n] = '\0';
-        return symlink(link, to) == 0 || errno == EEXIST ? 0 : errno;
-    }
     if (S_ISDIR(st.st_mode)) {
         if (mkdir(to, 0755) != 0 && errno != EEXIST) return errno;
     } else {
@@ -244,7 +244,7 @@ static int make_tmp(const jb_limits *l)
 /* Two pivots: the first puts an empty tmpfs under us with the old tree beside
  * it, so that a path below /tmp can be bound as well as any other; the second
  * leaves nothing but the new tree. */
-static int build_root(const jb_limits *l, const jb_sandbox_paths *p, int pid_ns)
+static int build_root(const jb_limits *l, const jb_sandbox_paths *p)
 {
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) return errno;
     if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,mode=755") != 0) return errno;
@@ -254,14 +254,9 @@ static int build_root(const jb_limits *l, const jb_sandbox_paths *p, int pid_ns)
     if (error != 0) return error;
     if (chdir("/") != 0) return errno;
     error = make_tmp(l); /* first: a path to bind may lie below it */
-    for (size_t i = 0; error == 0 && i < p->count; i++) error = bind_path(p->paths[i], 1);
-    for (size_t i = 0; error == 0 && i < sizeof DEVICES / sizeof DEVICES[0]; i++) error = bind_path(DEVICES[i], 0);
+    for (size_t i = 0; error == 0 && i < p->count; i++) error = bind_path(p->sources[i], p->paths[i], 1);
+    for (size_t i = 0; error == 0 && i < sizeof DEVICES / sizeof DEVICES[0]; i++) error = bind_path(DEVICES[i], DEVICES[i], 0);
     if (error != 0) return error;
-    /* A /proc of its own pid namespace for a judge (libtpu reads it) where the
-     * kernel lets us.  A tracer has none: its mount table names our folders. */
-    if (pid_ns && l->profile == JB_PROFILE_JUDGE && mkdir("/new/proc", 0755) == 0 &&
-        mount("proc", "/new/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "subset=pid") != 0)
-        (void)mount("proc", "/new/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     for (size_t i = 0; i < p->count; i++) seal(p->paths[i]);
     (void)chmod("/new", 0555); /* libtpu refuses to start unless it may read "/" */
     if (umount2("/old", MNT_DETACH) != 0 || chdir("/new") != 0) return errno;
@@ -286,7 +281,7 @@ void jb_sandbox_root(const jb_limits *l, const jb_sandbox_paths *p, jb_isolation
 {
     if (l->profile == JB_PROFILE_TRUSTED) return;
     int mounts = iso->state[JB_LAYER_MOUNT_NS] == JB_LAYER_ACTIVE;
-    note(iso, JB_LAYER_ROOT, mounts ? build_root(l, p, iso->state[JB_LAYER_PID_NS] == JB_LAYER_ACTIVE) : iso->error[JB_LAYER_MOUNT_NS]);
+    note(iso, JB_LAYER_ROOT, mounts ? build_root(l, p) : iso->error[JB_LAYER_MOUNT_NS]);
     if (geteuid() == 0)
         note(iso, JB_LAYER_UID, become((uid_t)l->uid));
     else

@@ -76,7 +76,8 @@ typedef struct jb_limits {
 
 /* Read-only paths of the new root; set once by the zygote. */
 typedef struct jb_sandbox_paths {
-    char **paths; /* absolute, NUL-terminated */
+    char **paths;   /* where they appear: absolute, as the interpreter names them */
+    char **sources; /* what lies there, symbolic links resolved */
     size_t count;
 } jb_sandbox_paths;
 

@@ -432,7 +432,7 @@ static void advance(jb_worker *w)
     w->held = 0;
     for (jb_task **p = &w->tasks; *p != NULL;) {
         jb_task *t = *p;
-        if (busy < w->o.slots) jb_task_advance(w, t);
+        if (busy < w->o.slots || t->cancelled) jb_task_advance(w, t);
         if (t->done) {
             *p = t->next;
             jb_task_free(t);

@@ -204,7 +204,7 @@ static void print_gates(jb_cli *c, const cJSON *gates)
 
 static void print_timing(jb_cli *c, const cJSON *t)
 {
-    if (!t || strcmp(jb_json_str(t, "status", "n/a"), "n/a") == 0) return;
+    if (jb_json_num(t, "candidate_median_us", 0) <= 0) return;
     fprintf(c->out, "  timing   %s  kernel %.1f us, XLA %.1f us  (", jb_json_str(t, "status", "?"),
             jb_json_num(t, "candidate_median_us", 0), jb_json_num(t, "baseline_median_us", 0));
     escaped(c, jb_json_str(t, "source", "?"));

@@ -117,13 +117,14 @@ static void print_holdings(const struct clean *k)
 
 static int print_json(const struct clean *k)
 {
-    cJSON *o = cJSON_CreateObject(), *runs = jb_json_add_arr(o, "runs");
-    int status = runs ? jb_json_set_i64(o, "schema", 1) : JB_ENOMEM;
+    cJSON *o = cJSON_CreateObject(), *runs = NULL;
+    int status = o ? jb_json_set_i64(o, "schema", 1) : JB_ENOMEM;
     if (!status) status = jb_json_set_str(o, "cache", k->cache);
     if (!status) status = jb_json_set_i64(o, "cache_bytes", k->cache_bytes);
     if (!status) status = jb_json_set_i64(o, "runs_bytes", k->run_bytes);
     if (!status) status = jb_json_set_i64(o, "freed_bytes", k->freed);
     if (!status) status = jb_json_set_bool(o, "dry_run", jb_cli_flag(k->c, "dry-run"));
+    if (!status && !(runs = jb_json_add_arr(o, "runs"))) status = JB_ENOMEM;
     for (size_t i = 0; i < k->run_count && !status; i++) {
         cJSON *row = cJSON_CreateObject();
         if (!row || !cJSON_AddItemToArray(runs, row)) {

@@ -199,12 +199,13 @@ static void print_text(const struct doctor *d)
 
 static int print_json(const struct doctor *d, const jb_layout *l)
 {
-    cJSON *o = cJSON_CreateObject(), *layout = jb_json_add_obj(o, "layout"), *checks = jb_json_add_arr(o, "checks");
+    cJSON *o = cJSON_CreateObject(), *layout = NULL, *checks = NULL;
     const struct { const char *key, *value; } paths[] = { { "program", l->exe }, { "root", l->root }, { "worker", l->worker },
                                                           { "suite", l->suite }, { "plugins", l->plugins }, { "cache", l->cache } };
-    int status = checks && layout ? jb_json_set_i64(o, "schema", 1) : JB_ENOMEM;
+    int status = o ? jb_json_set_i64(o, "schema", 1) : JB_ENOMEM;
     if (!status) status = jb_json_set_str(o, "version", JB_VERSION);
     if (!status) status = jb_json_set_str(o, "status", STATES[worst(d)]);
+    if (!status && !((layout = jb_json_add_obj(o, "layout")) && (checks = jb_json_add_arr(o, "checks")))) status = JB_ENOMEM;
     for (size_t i = 0; i < sizeof paths / sizeof *paths && !status; i++) status = jb_json_set_str(layout, paths[i].key, paths[i].value);
     for (size_t i = 0; i < d->count && !status; i++) {
         const struct check *k = &d->checks[i];

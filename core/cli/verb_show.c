@@ -171,74 +171,79 @@ static int workload_text(jb_cli *c, const jb_workload *w)
 
 /* ---- the prompt ------------------------------------------------------------------------ */
 
-#define MAX_SETS 16
+/* What a study with these gates would tell its methods: only the fields of a
+ * study that facts depend on. */
+struct prompt {
+    jb_study study;
+    char **all; /* names of all gate sets, when none were named */
+    int64_t all_count;
+};
 
-/* "a,b" of several --gates into names; `room` owns the texts. */
-static size_t split_names(const char *const *lists, size_t count, char *room[MAX_SETS], const char *names[MAX_SETS])
+static int open_set(struct prompt *p, const jb_registry *r, const jb_layout *l, const char *name, size_t len, jb_error *err)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < count; i++)
-        for (const char *s = lists[i]; *s && n < MAX_SETS;) {
-            size_t len = strcspn(s, ",");
-            if (len && (room[n] = jb_strndup(s, len))) names[n] = room[n], n++;
-            s += len + (s[len] == ',');
-        }
-    return n;
-}
-
-/* Facts come from the study that a bare `run` of this workload would be, so that
- * what is shown here is what a model gets there. */
-static int study_text(jb_cli *c, const char *suite, const jb_workload *w, const char *method, jb_buf *out)
-{
-    size_t count = 0, n;
-    char *room[MAX_SETS] = { 0 };
-    const char *names[MAX_SETS];
-    const char *const *lists = jb_cli_list(c, "gates", &count);
-    n = split_names(lists, count, room, names);
-    jb_buf_printf(out, "schema: 1\nname: prompt\nsuites: [{use: %s, only: [\"%s\"]}]\nmethods: [{use: \"%s\"}]\nbackends: [scripted]\nvariant: %s\n",
-                  suite, jb_workload_id(w), method, jb_cli_text(c, "variant", "repaired"));
-    if (n) jb_buf_puts(out, "gates: [");
-    for (size_t i = 0; i < n; i++) jb_buf_printf(out, "%s\"%s\"", i ? ", " : "", names[i]);
-    if (n) jb_buf_puts(out, "]\n");
-    for (size_t i = 0; i < n; i++) jb_free(room[i]);
-    return out->status;
-}
-
-static int render(const jb_study *s, const jb_workload *w, jb_buf *out, jb_error *err)
-{
-    cJSON *facts = jb_study_facts(s, w, err);
-    char *path = jb_fs_join(s->methods[0].data_dir, "prompt.md");
-    int status = !facts ? (err->code ? err->code : no_memory(err)) : path ? 0 : no_memory(err);
-    if (!status) status = jb_template_render_file(path, NULL, 0, facts, out, err);
-    cJSON_Delete(facts);
-    jb_free(path);
+    char *one = jb_strndup(name, len);
+    jb_gateset **more = one ? jb_realloc(p->study.gates, (p->study.gate_count + 1) * sizeof *more) : NULL;
+    if (more) p->study.gates = more;
+    int status = more ? jb_study_open_gates(r, l->suite, ".", one, &more[p->study.gate_count], err) : no_memory(err);
+    if (!status) p->study.gate_count++;
+    jb_free(one);
     return status;
 }
 
-static int show_prompt(jb_cli *c, const char *suite, const jb_workload *w)
+/* "--gates a,b --gates c", or every set there is. */
+static int open_sets(jb_cli *c, struct prompt *p, const jb_registry *r, const jb_layout *l, jb_error *err)
+{
+    size_t count = 0;
+    const char *const *lists = jb_cli_list(c, "gates", &count);
+    int status = 0;
+    p->all_count = count ? 0 : jb_study_list_gates(l->suite, &p->all);
+    for (int64_t i = 0; i < p->all_count && !status; i++) status = open_set(p, r, l, p->all[i], strlen(p->all[i]), err);
+    for (size_t i = 0; i < count && !status; i++)
+        for (const char *s = lists[i]; *s && !status;) {
+            size_t n = strcspn(s, ",");
+            if (n) status = open_set(p, r, l, s, n, err);
+            s += n + (s[n] == ',');
+        }
+    return status;
+}
+
+static int render(jb_cli *c, struct prompt *p, const jb_workload *w, jb_buf *out, jb_error *err)
+{
+    const jb_layout *l = jb_cli_layout(c, err);
+    const jb_registry *r = l ? jb_cli_registry(c, err) : NULL;
+    const jb_component *method = NULL;
+    char *dir = NULL, *path = NULL;
+    cJSON *facts = NULL;
+    int status = r ? jb_registry_find(r, JB_KIND_METHOD, jb_cli_text(c, "method", "best_of_n"), &method, err) : err->code;
+    if (!status) status = open_sets(c, p, r, l, err);
+    if (!status && !((dir = jb_registry_data_dir(r, method)) && (path = jb_fs_join(dir, "prompt.md")))) status = no_memory(err);
+    if (!status && !(facts = jb_study_facts(&p->study, w, err))) status = err->code ? err->code : no_memory(err);
+    if (!status) status = jb_template_render_file(path, NULL, 0, facts, out, err);
+    cJSON_Delete(facts);
+    jb_free(path);
+    jb_free(dir);
+    return status;
+}
+
+static int show_prompt(jb_cli *c, const jb_workload *w)
 {
     jb_error e = JB_ERROR_INIT;
-    const jb_layout *l = jb_cli_layout(c, &e);
-    const jb_registry *r = l ? jb_cli_registry(c, &e) : NULL;
-    jb_buf study = JB_BUF_INIT(1u << 16), prompt = JB_BUF_INIT(PROMPT_MAX);
-    jb_study *s = NULL;
-    int status = r ? study_text(c, suite, w, jb_cli_text(c, "method", "best_of_n"), &study) : e.code;
-    jb_study_options o = { .registry = r, .suite_root = l ? l->suite : "", .base_dir = "." };
-    if (!status) status = jb_study_parse(study.ptr, study.len, "show --prompt", &o, &s, &e);
-    if (!status) status = render(s, s->cells[0].workload, &prompt, &e);
-    int code = status ? jb_cli_fail(c, &e) : 0;
+    struct prompt p = { .study = { .variant = jb_cli_text(c, "variant", "repaired") } };
+    jb_buf text = JB_BUF_INIT(PROMPT_MAX);
+    int code = render(c, &p, w, &text, &e) ? jb_cli_fail(c, &e) : 0;
     if (!code && c->json) {
         cJSON *doc = cJSON_CreateObject();
-        if (!doc || jb_json_set_i64(doc, "schema", 1) || jb_json_set_str(doc, "workload", jb_workload_id(w)) || jb_json_set_view(doc, "prompt", jb_buf_view(&prompt)))
+        if (!doc || jb_json_set_i64(doc, "schema", 1) || jb_json_set_str(doc, "workload", jb_workload_id(w)) || jb_json_set_view(doc, "prompt", jb_buf_view(&text)))
             cJSON_Delete(doc), doc = NULL;
         code = jb_cli_print_json(c, doc);
         cJSON_Delete(doc);
     } else if (!code) {
-        put_text(c, prompt.ptr);
+        put_text(c, text.ptr);
     }
-    jb_study_free(s);
-    jb_buf_free(&study);
-    jb_buf_free(&prompt);
+    for (size_t i = 0; i < p.study.gate_count; i++) jb_gateset_free(p.study.gates[i]);
+    jb_free(p.study.gates);
+    if (p.all_count >= 0) jb_fs_list_free(p.all, p.all_count);
+    jb_buf_free(&text);
     return code;
 }
 
@@ -249,10 +254,7 @@ static int show_workload(jb_cli *c, const char *kind, const char *name)
     const jb_workload *w = NULL;
     (void)kind;
     if (jb_cli_find_workload(c, name, &suite, &w, &e)) return jb_cli_fail(c, &e);
-    char *dir = jb_fs_dirname(jb_workload_dir(w));
-    const char *slash = dir ? strrchr(dir, '/') : NULL;
-    int code = jb_cli_flag(c, "prompt") ? show_prompt(c, slash ? slash + 1 : "jaxbench", w) : c->json ? workload_json(c, w) : workload_text(c, w);
-    jb_free(dir);
+    int code = jb_cli_flag(c, "prompt") ? show_prompt(c, w) : c->json ? workload_json(c, w) : workload_text(c, w);
     jb_suite_free(suite);
     return code;
 }

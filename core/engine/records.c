@@ -78,9 +78,9 @@ static void name_fault(jb_rec_candidate *k, const cJSON *record, const char *hea
 static void read_timing(jb_rec_candidate *k, const cJSON *record)
 {
     const cJSON *t = jb_json_obj(record, "timing");
-    if (strcmp(jb_json_str(t, "status", ""), "ok") != 0) return;
-    k->interpreted = jb_json_bool(t, "interpreted", 1);
-    if (k->interpreted) return; /* an interpreter's time is nobody's speed */
+    k->interpreted = jb_json_num(t, "candidate_median_us", 0) > 0 && jb_json_bool(t, "interpreted", 1);
+    /* An interpreter's time is nobody's speed, whatever its status says. */
+    if (k->interpreted || strcmp(jb_json_str(t, "status", ""), "ok") != 0) return;
     k->baseline_us = jb_json_num(t, "baseline_median_us", 0);
     k->candidate_us = jb_json_num(t, "candidate_median_us", 0);
 }

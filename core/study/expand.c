@@ -23,13 +23,6 @@ struct expand {
 
 static int no_memory(const jb_reading *r) { return jb_err(r->err, JB_ENOMEM, "out of memory expanding the study"); }
 
-static int is_workload(const char *glob, const jb_workload *w)
-{
-    char whole[256];
-    snprintf(whole, sizeof whole, "%s_%s", jb_workload_id(w), jb_workload_name(w));
-    return jb_text_glob(glob, jb_workload_id(w)) || jb_text_glob(glob, jb_workload_name(w)) || jb_text_glob(glob, whole);
-}
-
 /* ---- filters ----------------------------------------------------------------- */
 
 /* All keys of an exclude row must match. */
@@ -39,7 +32,7 @@ static int row_matches(const jb_yaml *row, const jb_study_cell *c)
     snprintf(seed, sizeof seed, "%lld", (long long)c->seed);
     for (size_t i = 0; i < row->count; i++) {
         const char *key = row->keys[i]->text, *glob = row->items[i]->text;
-        int hit = !strcmp(key, "workload") ? is_workload(glob, c->workload)
+        int hit = !strcmp(key, "workload") ? jb_study_is_workload(glob, c->workload)
                 : !strcmp(key, "suite")    ? jb_text_glob(glob, c->suite->name)
                 : !strcmp(key, "method")   ? jb_text_glob(glob, c->method->name)
                 : !strcmp(key, "backend")  ? c->backend && jb_text_glob(glob, c->backend->name)
@@ -65,7 +58,7 @@ static int wanted(struct expand *x, const jb_study_cell *c)
     const jb_study_options *o = x->r->o;
     int hit = o->only_count == 0;
     for (size_t i = 0; i < o->only_count; i++)
-        if (is_workload(o->only[i], c->workload) || jb_text_glob(o->only[i], c->name)) {
+        if (jb_study_is_workload(o->only[i], c->workload) || jb_text_glob(o->only[i], c->name)) {
             x->only_hits[i]++;
             hit = 1;
         }

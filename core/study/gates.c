@@ -9,7 +9,6 @@
 #include "core/options/options.h"
 
 #include <jaxbench/checker.h>
-#include <stdio.h>
 #include <string.h>
 
 #define MAX_SETS 64
@@ -37,37 +36,39 @@ static int is_file(const char *name)
     return strchr(name, '/') || (n > 5 && !strcmp(name + n - 5, ".yaml"));
 }
 
-/* Names of the sets in <suite_root>/gates, without ".yaml". */
-static size_t list_sets(const char *suite_root, char names[MAX_SETS][64])
+/* The folder's listing, cut down in place to sets, without ".yaml". */
+int64_t jb_study_list_gates(const char *suite_root, char ***names_out)
 {
-    char *dir = jb_fs_join(suite_root, "gates"), **files = NULL;
-    int64_t count = dir ? jb_fs_list(dir, &files) : -1;
-    size_t n = 0;
-    for (int64_t i = 0; i < count && n < MAX_SETS; i++) {
-        size_t len = strlen(files[i]);
-        if (len < 6 || len >= 64 + 5 || strcmp(files[i] + len - 5, ".yaml")) continue;
-        snprintf(names[n++], 64, "%.*s", (int)(len - 5), files[i]);
+    char *dir = jb_fs_join(suite_root, "gates"), **names = NULL;
+    int64_t count = dir ? jb_fs_list(dir, &names) : -1, kept = 0;
+    for (int64_t i = 0; i < count; i++) {
+        size_t n = strlen(names[i]);
+        if (n > 5 && !strcmp(names[i] + n - 5, ".yaml")) {
+            char *name = names[i];
+            name[n - 5] = '\0';
+            names[i] = names[kept];
+            names[kept++] = name;
+        }
     }
-    if (count >= 0) jb_fs_list_free(files, count);
+    for (int64_t i = kept; i < count; i++) jb_free(names[i]);
     jb_free(dir);
-    return n;
+    *names_out = names;
+    return count < 0 ? -1 : kept;
 }
 
 static int no_such_set(const char *suite_root, const char *name, jb_error *err)
 {
-    char names[MAX_SETS][64], list[200] = "";
-    const char *at[MAX_SETS];
-    size_t n = list_sets(suite_root, names);
-    for (size_t i = 0; i < n; i++) {
-        size_t used = strlen(list);
-        at[i] = names[i];
-        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
-    }
-    const char *near = jb_text_nearest(name, at, n);
+    char **names = NULL;
+    jb_buf list = JB_BUF_INIT(200);
+    int64_t count = jb_study_list_gates(suite_root, &names);
+    const char *near = count > 0 ? jb_text_nearest(name, (const char *const *)names, (size_t)count) : NULL;
+    for (int64_t i = 0; i < count; i++) jb_buf_printf(&list, "%s%s", i ? ", " : "", names[i]);
     jb_err(err, JB_ENOTFOUND, "no gate set \"%.60s\" in %.200s/gates", name, suite_root);
     if (err) err->flags |= JB_ERR_USER;
-    if (near) jb_err_hint(err, "did you mean \"%s\"? known: %s", near, list);
-    else jb_err_hint(err, "known: %s; a file of your own is named with its path", n ? list : "none");
+    if (near) jb_err_hint(err, "did you mean \"%s\"? known: %s", near, list.ptr ? list.ptr : "");
+    else jb_err_hint(err, "known: %s; a file of your own is named with its path", list.ptr ? list.ptr : "none");
+    if (count >= 0) jb_fs_list_free(names, count);
+    jb_buf_free(&list);
     return JB_ENOTFOUND;
 }
 
@@ -127,16 +128,16 @@ static int read_one(jb_reading *r, const jb_yaml *n)
 
 static int read_all(jb_reading *r)
 {
-    char names[MAX_SETS][64];
-    size_t n = list_sets(r->o->suite_root, names);
-    if (!n) return jb_err(r->err, JB_ENOTFOUND, "the study names no gates and %s/gates holds none", r->o->suite_root);
-    r->s->gates = jb_alloc_array(n, sizeof *r->s->gates);
-    int status = r->s->gates ? 0 : jb_err(r->err, JB_ENOMEM, "out of memory reading gates");
-    for (size_t i = 0; i < n && !status; i++) {
+    char **names = NULL;
+    int64_t n = jb_study_list_gates(r->o->suite_root, &names);
+    int status = n > 0 ? 0 : jb_err(r->err, JB_ENOTFOUND, "the study names no gates and %s/gates holds none", r->o->suite_root);
+    if (!status && !(r->s->gates = jb_alloc_array((size_t)n, sizeof *r->s->gates))) status = jb_err(r->err, JB_ENOMEM, "out of memory reading gates");
+    for (int64_t i = 0; i < n && !status; i++) {
         jb_gateset *g = NULL;
         status = jb_study_open_gates(r->o->registry, r->o->suite_root, r->base_dir, names[i], &g, r->err);
         if (!status) status = add(r, r->root, g);
     }
+    if (n >= 0) jb_fs_list_free(names, n);
     return status;
 }
 

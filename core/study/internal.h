@@ -44,6 +44,8 @@ int jb_study_canonical(jb_reading *r);                 /* canonical.c: json, tex
 
 /* "unknown WHAT "name"" with the nearest or the list as hint. Returns JB_EINVAL. */
 int jb_study_unknown(const jb_reading *r, const jb_yaml *node, const char *what, const char *name, const char *const *names, size_t count);
+/* Does the glob match the workload's id, name or id_name? */
+int jb_study_is_workload(const char *glob, const jb_workload *w);
 /* A name of a part: letters, digits, . _ -; it becomes part of folder names. */
 int jb_study_good_name(const char *s);
 

@@ -118,5 +118,8 @@ int jb_study_check_gates(const jb_registry *r, const jb_gateset *g, jb_error *er
  * by file (a name with '/' or ending in .yaml, relative to base_dir), checked. */
 int jb_study_open_gates(const jb_registry *r, const char *suite_root, const char *base_dir, const char *name,
                         jb_gateset **out, jb_error *err);
+/* Names of the sets in <suite_root>/gates, sorted; -1 when the folder can't be
+ * read.  Free with jb_fs_list_free. */
+int64_t jb_study_list_gates(const char *suite_root, char ***names_out);
 
 #endif

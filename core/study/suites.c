@@ -30,7 +30,7 @@ static int no_suite(jb_reading *r, const jb_yaml *node, const char *name)
     return status;
 }
 
-static int matches(const char *glob, const jb_workload *w)
+int jb_study_is_workload(const char *glob, const jb_workload *w)
 {
     char whole[256];
     snprintf(whole, sizeof whole, "%s_%s", jb_workload_id(w), jb_workload_name(w));
@@ -61,13 +61,13 @@ static int select_only(jb_reading *r, const jb_yaml *only, jb_study_suite *s)
         size_t hits = 0;
         const char *glob;
         int status = jb_yaml_str(r->doc, only->items[k], &glob, r->err);
-        for (size_t i = 0; i < n && !status; i++) hits += (size_t)matches(glob, jb_suite_at(s->suite, i));
+        for (size_t i = 0; i < n && !status; i++) hits += (size_t)jb_study_is_workload(glob, jb_suite_at(s->suite, i));
         if (!status && !hits) status = no_match(r, only->items[k], s);
         if (status) return status;
     }
     for (size_t i = 0; i < n; i++) {
         int chosen = !only;
-        for (size_t k = 0; only && k < only->count && !chosen; k++) chosen = matches(only->items[k]->text, jb_suite_at(s->suite, i));
+        for (size_t k = 0; only && k < only->count && !chosen; k++) chosen = jb_study_is_workload(only->items[k]->text, jb_suite_at(s->suite, i));
         if (chosen) s->workloads[s->workload_count++] = jb_suite_at(s->suite, i);
     }
     return 0;

@@ -73,11 +73,3 @@ def host_calls(closed):
                 found.add(HOST[eqn.primitive.name])
             todo.extend(core.jaxprs_in_params(eqn.params))
     return sorted(found)
-
-
-def kernel_count(closed):
-    """How many equations of `closed` hold a kernel, each counted where it stands."""
-    def count(jaxpr):
-        return sum(1 if e.primitive.name in KERNELS else sum(count(j) for j in core.jaxprs_in_params(e.params))
-                   for e in jaxpr.eqns)
-    return count(closed.jaxpr)

@@ -69,7 +69,7 @@ static const jb_component FAKE_BACKEND = { .struct_size = sizeof FAKE_BACKEND, .
 typedef struct fake_job { uint64_t id; char *source; int final, cancelled, progressed; } fake_job;
 typedef struct fake_executor { fake_job jobs[64]; size_t count; int fd, ready; char record[4096]; } fake_executor;
 
-static int fake_submits, fake_most_in_flight, fake_lose_all, fake_bad_json;
+static int fake_submits, fake_most_in_flight, fake_lose_all, fake_bad_json, fake_hang, fake_delay;
 static long fake_stop_after = -1; /* raise fake_stop after so many results */
 static volatile int fake_stop;
 
@@ -153,7 +153,7 @@ static int fe_next(void *self, jb_job_event *out, jb_error *err)
         *out = (jb_job_event){ .struct_size = sizeof *out, .kind = JB_EXECUTOR_READY, .record = { x->record, strlen(x->record) } };
         return 1;
     }
-    if (x->count == 0) return 0;
+    if (x->count == 0 || fake_hang || (fake_delay > 0 && fake_delay--)) return 0;
     fake_job *j = &x->jobs[x->count - 1];
     *out = (jb_job_event){ .struct_size = sizeof *out, .job = j->id };
     if (!j->progressed) {
@@ -368,7 +368,7 @@ static const struct { const char *key, *label; const jb_component *method; int w
 
 static void fake_reset(void)
 {
-    fake_calls = fake_backend_fails = fake_submits = fake_most_in_flight = fake_lose_all = fake_bad_json = 0;
+    fake_calls = fake_backend_fails = fake_submits = fake_most_in_flight = fake_lose_all = fake_bad_json = fake_hang = fake_delay = 0;
     fake_stop_after = -1;
     fake_stop = 0;
     fake_samples = 6;

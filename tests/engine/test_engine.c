@@ -405,6 +405,50 @@ START_TEST(remote_backends_are_refused_before_anything_is_paid)
 }
 END_TEST
 
+START_TEST(the_wall_budget_ends_a_run_that_hangs)
+{
+    open_run(2);
+    only_cell(3);
+    fake_hang = 1;
+    run.o.wall_limit_s = 1;
+    ck_assert_int_eq(fake_go(&run), 0);
+    ck_assert_uint_eq(run.result.end, JB_END_WALL);
+    fake_hang = 0;
+    run.o.wall_limit_s = 0;
+    ck_assert_int_eq(fake_go(&run), 0); /* nothing finished was lost, and it goes on */
+    ck_assert_uint_eq(run.result.end, JB_END_DONE);
+}
+END_TEST
+
+static int alive, most_alive;
+static int serial_create(const jb_host *host, const void *config, void **out, jb_error *err)
+{
+    if (++alive > most_alive) most_alive = alive;
+    return fm_create(host, config, out, err);
+}
+static void serial_destroy(void *self)
+{
+    alive--;
+    free(self);
+}
+static const jb_method_ops SERIAL_OPS = { .struct_size = sizeof SERIAL_OPS, .create = serial_create, .destroy = serial_destroy, .start = iter_start, .on_event = iter_event };
+
+START_TEST(a_serial_component_has_one_instance_at_a_time)
+{
+    const jb_component serial = { .struct_size = sizeof serial, .flags = _i ? JB_COMP_SERIAL : 0, .kind = JB_KIND_METHOD, .name = "serial", .summary = "x", .ops = &SERIAL_OPS };
+    open_run(16);
+    alive = most_alive = 0;
+    fake_delay = 50; /* long enough for idle slots to ask for the next cell */
+    for (size_t i = 0; i < 3; i++) run.cells[i].method = &serial;
+    run.cell_count = 3;
+    ck_assert_int_eq(fake_go(&run), 0);
+    ck_assert_uint_eq(run.result.cells_done, 3);
+    ck_assert_int_eq(alive, 0);
+    if (_i) ck_assert_int_eq(most_alive, 1);
+    else ck_assert_int_gt(most_alive, 1);
+}
+END_TEST
+
 /* ---- the worst of disks -------------------------------------------------------------------- */
 
 START_TEST(a_full_disk_leaves_a_whole_journal)
@@ -478,6 +522,8 @@ int main(void)
     tcase_add_test(c, services_refuse_nonsense);
     tcase_add_test(c, outside_of_a_handler_nothing_can_be_submitted);
     tcase_add_test(c, remote_backends_are_refused_before_anything_is_paid);
+    tcase_add_test(c, the_wall_budget_ends_a_run_that_hangs);
+    tcase_add_loop_test(c, a_serial_component_has_one_instance_at_a_time, 0, 2);
     tcase_add_test(c, a_full_disk_leaves_a_whole_journal);
     tcase_add_test(c, a_folder_that_is_a_file_is_an_error);
     suite_add_tcase(s, c);

@@ -5,6 +5,7 @@
 #include "tests/harness/fake.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
@@ -51,6 +52,8 @@ static void files(void)
     cant_open("/etc/passwd", O_RDONLY);
     cant_open("/etc/shadow", O_RDONLY);
     cant_open("/proc/1/environ", O_RDONLY);
+    cant_open("/proc/self/mountinfo", O_RDONLY);
+    cant_open("/proc/self/mem", O_RDWR);
     cant_open("/dev/sda", O_RDONLY);
     cant_open("/dev/kmsg", O_RDWR);
     cant_open("/dev/shm", O_RDONLY | O_DIRECTORY);
@@ -70,9 +73,11 @@ static void kernel(void)
     refused(socket(AF_INET, SOCK_STREAM, 0) < 0, "an internet socket");
     refused(socket(AF_UNIX, SOCK_STREAM, 0) < 0, "a unix socket");
     refused(socket(AF_NETLINK, SOCK_RAW, 0) < 0, "a netlink socket");
+#ifdef SYS_fork
     refused(syscall(SYS_fork) < 0, "fork");
+#endif
     refused(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) < 0, "clone of a process");
-    refused(syscall(435 /* clone3 */, NULL, 0) < 0 && errno == ENOSYS, "clone3 is not ENOSYS");
+    refused(syscall(SYS_clone3, NULL, 0) < 0 && errno == ENOSYS, "clone3 is not ENOSYS");
     refused(execve("/bin/sh", argv, NULL) != 0, "execve");
     refused(unshare(CLONE_NEWUSER) != 0, "unshare");
     refused(ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0, "ptrace");
@@ -83,9 +88,9 @@ static void kernel(void)
     refused(setpgid(0, 0) != 0, "setpgid");
     refused(prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) != 0, "clearing the parent-death signal");
     refused(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0, "becoming dumpable");
-    refused(syscall(321 /* bpf */, 0, NULL, 0) < 0 && errno == EPERM, "bpf");
-    refused(syscall(425 /* io_uring_setup */, 1, NULL) < 0 && errno == EPERM, "io_uring_setup");
-    refused(syscall(323 /* userfaultfd */, 0) < 0 && errno == EPERM, "userfaultfd");
+    refused(syscall(SYS_bpf, 0, NULL, 0) < 0 && errno == EPERM, "bpf");
+    refused(syscall(SYS_io_uring_setup, 1, NULL) < 0 && errno == EPERM, "io_uring_setup");
+    refused(syscall(SYS_userfaultfd, 0) < 0 && errno == EPERM, "userfaultfd");
     refused(syscall(SYS_personality, 0xffffffff) < 0, "personality");
 }
 
@@ -411,6 +416,7 @@ START_TEST(everything_dies_with_the_zygote)
     jb_child_free(c);
     close(zygote.sock);
     waitpid(zygote.pid, NULL, 0);
+    jb_sandbox_paths_free(&paths);
     set_up(); /* for tear_down */
 }
 END_TEST
@@ -433,6 +439,9 @@ START_TEST(paths_leave_out_what_is_nested_or_missing)
     ck_assert_int_eq(jb_sandbox_paths_init(&p, extra, 6), 0);
     int mine = 0;
     for (size_t i = 0; i < p.count; i++) {
+        char real[PATH_MAX];
+        ck_assert_ptr_nonnull(realpath(p.paths[i], real));
+        ck_assert_str_eq(p.sources[i], real); /* a path through a link is bound from behind it */
         ck_assert_str_ne(p.paths[i], "/usr/lib/python3");
         ck_assert_str_ne(p.paths[i], "/nonexistent/x");
         ck_assert_str_ne(p.paths[i], "/");
@@ -489,8 +498,8 @@ int main(void)
     if (fork_allowed()) {
         tcase_add_checked_fixture(old, set_up_without_landlock, tear_down);
         tcase_add_test(old, a_missing_layer_is_named_and_required_refuses);
-        suite_add_tcase(s, old);
     }
+    suite_add_tcase(s, old);
     tcase_add_test(plain, paths_leave_out_what_is_nested_or_missing);
     suite_add_tcase(s, plain);
     SRunner *r = srunner_create(s);

@@ -76,7 +76,7 @@ static int inspector(jb_kid_input *in, const char *word)
 
 static int compiler(jb_kid_input *in, const char *word)
 {
-    if (is(word, "compile-crash") || is(word, "compile-crash-all")) crash();
+    if (is(word, "compile-crash")) crash();
     if (is(word, "compile-hang")) hang();
     if (is(word, "compile-error")) return say_json(in->ctl, "{\"compile\":{\"status\":\"fail\",\"outcome\":\"compile-error\",\"reason\":\"VMEM\",\"error\":\"words\"}}");
     return say_json(in->ctl, "{\"compile\":{\"status\":\"ok\",\"target\":\"TPU v6 lite\"}}");
@@ -95,7 +95,7 @@ static int executor(jb_kid_input *in, const char *word)
     return say_json(in->ctl, "{\"check\":{\"status\":\"ok\",\"trials\":1},\"gates\":{\"g\":{\"verdict\":\"pass\",\"rows\":[]}}}");
 }
 
-/* A reference file with the inputs and r_jit, or a baseline that says BASE. */
+/* A reference file with the inputs and r_jit, or a baseline. */
 static int make_reference(jb_kid_input *in)
 {
     static const char header[] = "{\"schema\":1,\"arrays\":[{\"group\":\"input\",\"index\":0,\"dtype\":\"float32\",\"dims\":[1],\"offset\":4096,\"bytes\":4},"
@@ -116,7 +116,9 @@ static int make_reference(jb_kid_input *in)
     if (is(distribution, "damaged")) n = 1;
     if (n == 1) memcpy(bytes, "JUNK", 4);
     int base = is(jb_json_str(request, "kind", ""), "base");
-    if (jb_fs_write_atomic(out, base ? "BASE" : bytes, base ? 4 : sizeof bytes, NULL) != 0) return 1;
+    /* The baseline's word is the workload's name, so that it can misbehave too. */
+    const char *word = jb_json_str(jb_json_obj(request, "workload"), "name", "");
+    if (jb_fs_write_atomic(out, base ? word : bytes, base ? strlen(word) : sizeof bytes, NULL) != 0) return 1;
     return say_json(in->ctl, "{\"reference\":{\"status\":\"ok\",\"seconds\":0.2}}");
 }
 
@@ -357,6 +359,22 @@ START_TEST(ends_of_a_job)
     job = spec();
     r = judge(job, "good");
     ck_assert_str_eq(jb_json_str(jb_json_path(r, "gates.g"), "verdict", "?"), "pass");
+    cJSON_Delete(r);
+    cJSON_Delete(job);
+}
+END_TEST
+
+static const char *const CURSED[][2] = { { "compile-crash", "compile" }, { "exec-crash", "check" }, { "exec-hang", "check" } };
+
+/* When the reference's own module fails as well, nobody can blame the candidate. */
+START_TEST(a_crash_of_both_is_infra)
+{
+    cJSON *job = spec();
+    cJSON_ReplaceItemInObjectCaseSensitive(cJSON_GetObjectItemCaseSensitive(job, "workload"), "name", cJSON_CreateString(CURSED[_i][0]));
+    cJSON *r = judge(job, CURSED[_i][0]);
+    const cJSON *stage = stage_of(r, CURSED[_i][1]);
+    ck_assert_str_eq(jb_json_str(stage, "status", ""), "infra");
+    ck_assert_ptr_nonnull(strstr(jb_json_str(stage, "reason", ""), "the reference's own module too"));
     cJSON_Delete(r);
     cJSON_Delete(job);
 }
@@ -643,6 +661,7 @@ int main(void)
     TCase *one = tcase_create("one job"), *many = tcase_create("many jobs");
     tcase_add_checked_fixture(one, set_up, tear_down);
     tcase_add_loop_test(one, ends_of_a_job, 0, sizeof ENDS / sizeof ENDS[0]);
+    tcase_add_loop_test(one, a_crash_of_both_is_infra, 0, sizeof CURSED / sizeof CURSED[0]);
     tcase_add_test(one, a_good_job_has_everything);
     tcase_add_test(one, a_tracer_is_told_no_secret);
     tcase_add_test(one, wrong_is_not_timed);

@@ -219,6 +219,7 @@ static const struct { const char *timing; int speedup; const char *words; } TIMI
     { "{\"status\":\"implausible\",\"interpreted\":false,\"baseline_median_us\":10,\"candidate_median_us\":5}", 0, "timing     n/a" },
     { "{\"status\":\"ok\",\"interpreted\":false,\"baseline_median_us\":10,\"candidate_median_us\":5}", 1, "2.00x over XLA (measured)" },
     { "{\"status\":\"n/a\"}", 0, "timing     n/a" },
+    { "{\"status\":\"n/a\",\"interpreted\":true,\"baseline_median_us\":10,\"candidate_median_us\":5}", 0, "no speedup is computed" },
 };
 
 START_TEST(no_speedup_unless_timed_natively)

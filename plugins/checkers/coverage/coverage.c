@@ -34,21 +34,37 @@ static int trial(void *self, const jb_trial *t, jb_trial_result *out, jb_error *
     return 0;
 }
 
+/* Blocks that are counted as missed are missed, whatever the summary word says. */
 static int verdict(void *self, const jb_inspection *x, jb_verdict *out, jb_error *err)
 {
     (void)self, (void)err;
     out->threshold = 0;
     out->score = 0;
-    if (!x) {
-        out->verdict = JB_VERDICT_INCONCLUSIVE;
+    out->verdict = JB_VERDICT_INCONCLUSIVE;
+    if (x == NULL) {
         snprintf(out->reason, sizeof out->reason, "the module was not inspected");
         return 0;
     }
-    out->score = (double)(x->blocks_missed + x->blocks_revisited + x->input_blocks_unread);
+    const char *detail = x->detail != NULL ? x->detail : "";
+    out->score = (double)x->blocks_missed + (double)x->blocks_revisited + (double)x->input_blocks_unread;
     if (x->coverage == JB_COVERAGE_INCOMPLETE && out->score == 0) out->score = 1; /* an empty grid has no blocks to count */
-    out->verdict = x->coverage == JB_COVERAGE_INCOMPLETE ? JB_VERDICT_FAIL : JB_VERDICT_PASS;
-    if (x->coverage == JB_COVERAGE_INCOMPLETE) snprintf(out->reason, sizeof out->reason, "%s", x->detail ? x->detail : "");
-    if (x->coverage == JB_COVERAGE_UNKNOWN) snprintf(out->reason, sizeof out->reason, "coverage: unknown (%.150s)", x->detail ? x->detail : "");
+    if (out->score > 0) {
+        out->verdict = JB_VERDICT_FAIL;
+        if (detail[0] != '\0') snprintf(out->reason, sizeof out->reason, "%s", detail);
+        else
+            snprintf(out->reason, sizeof out->reason,
+                     "of %llu output blocks %llu are never written and %llu revisited; %llu input blocks are never read",
+                     (unsigned long long)x->blocks, (unsigned long long)x->blocks_missed,
+                     (unsigned long long)x->blocks_revisited, (unsigned long long)x->input_blocks_unread);
+    } else if (x->coverage == JB_COVERAGE_COMPLETE) {
+        out->verdict = JB_VERDICT_PASS;
+        out->reason[0] = '\0';
+    } else if (x->coverage == JB_COVERAGE_UNKNOWN) {
+        out->verdict = JB_VERDICT_PASS;
+        snprintf(out->reason, sizeof out->reason, "coverage: unknown (%.150s)", detail);
+    } else {
+        snprintf(out->reason, sizeof out->reason, "the inspection has the unknown status %u", x->coverage);
+    }
     return 0;
 }
 

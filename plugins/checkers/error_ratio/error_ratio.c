@@ -91,9 +91,9 @@ enum { EC, EJ, EO, H, SERIES }; /* c - h, r_jit - h, r_op - h, h */
 /* What the pass collects of a slice, or of a whole output. */
 struct stats {
     struct sum square[SERIES];
-    double peak[SERIES], c_peak; /* largest magnitudes; c's own */
+    double peak[SERIES]; /* largest magnitudes */
     int64_t n;
-    int c_bad, r_bad;            /* not finite where h is */
+    int c_bad, r_bad;    /* not finite where h is */
 };
 
 static void stats_merge(struct stats *into, const struct stats *x)
@@ -102,7 +102,6 @@ static void stats_merge(struct stats *into, const struct stats *x)
         sum_add(&into->square[q], sum_value(&x->square[q]));
         into->peak[q] = fmax(into->peak[q], x->peak[q]);
     }
-    into->c_peak = fmax(into->c_peak, x->c_peak);
     into->n += x->n;
     into->c_bad |= x->c_bad;
     into->r_bad |= x->r_bad;
@@ -152,34 +151,38 @@ static void block_clean(struct block *b, double top, struct stats *s)
     }
 }
 
-/* Adds a clean block; returns its largest |c - h|. */
-static double block_add(struct block *b, struct stats *s)
+/* Squares and largest magnitude of n values, n a multiple of LANES. */
+static double add_series(const double *x, int n, struct sum *square, double *peak)
 {
-    double sq[SERIES][LANES] = { { 0 } }, pk[SERIES][LANES] = { { 0 } }, cp[LANES] = { 0 }, largest = 0;
-    int n = b->n;
-    for (; n % LANES != 0; n++) b->c[n] = b->j[n] = b->o[n] = b->h[n] = 0;
+    double sq[LANES] = { 0 }, pk[LANES] = { 0 }, largest = 0;
     for (int i = 0; i < n; i += LANES)
         for (int l = 0; l < LANES; l++) {
-            double h = b->h[i + l], c = b->c[i + l], x = c - h, y = b->j[i + l] - h, z = b->o[i + l] - h;
-            sq[EC][l] += x * x;
-            sq[EJ][l] += y * y;
-            sq[EO][l] += z * z;
-            sq[H][l] += h * h;
-            pk[EC][l] = fabs(x) > pk[EC][l] ? fabs(x) : pk[EC][l];
-            pk[EJ][l] = fabs(y) > pk[EJ][l] ? fabs(y) : pk[EJ][l];
-            pk[EO][l] = fabs(z) > pk[EO][l] ? fabs(z) : pk[EO][l];
-            pk[H][l] = fabs(h) > pk[H][l] ? fabs(h) : pk[H][l];
-            cp[l] = fabs(c) > cp[l] ? fabs(c) : cp[l];
+            double v = x[i + l];
+            sq[l] += v * v;
+            pk[l] = fabs(v) > pk[l] ? fabs(v) : pk[l];
         }
     for (int l = 0; l < LANES; l++) {
-        for (int q = 0; q < SERIES; q++) {
-            sum_add(&s->square[q], sq[q][l]);
-            s->peak[q] = fmax(s->peak[q], pk[q][l]);
-        }
-        largest = fmax(largest, pk[EC][l]);
-        s->c_peak = fmax(s->c_peak, cp[l]);
+        sum_add(square, sq[l]);
+        largest = fmax(largest, pk[l]);
     }
+    *peak = fmax(*peak, largest);
     return largest;
+}
+
+/* Adds a clean block and leaves c - h, r_jit - h, r_op - h in it; returns the largest |c - h|. */
+static double block_add(struct block *b, struct stats *s)
+{
+    int n = b->n;
+    for (; n % LANES != 0; n++) b->c[n] = b->j[n] = b->o[n] = b->h[n] = 0;
+    for (int i = 0; i < n; i++) {
+        b->c[i] -= b->h[i];
+        b->j[i] -= b->h[i];
+        b->o[i] -= b->h[i];
+    }
+    add_series(b->j, n, &s->square[EJ], &s->peak[EJ]);
+    add_series(b->o, n, &s->square[EO], &s->peak[EO]);
+    add_series(b->h, n, &s->square[H], &s->peak[H]);
+    return add_series(b->c, n, &s->square[EC], &s->peak[EC]);
 }
 
 /* ---- one output ---------------------------------------------------------------- */
@@ -231,7 +234,7 @@ static void pass_slice(struct pass *p, int64_t i)
     }
     for (int q = 0; q < SERIES; q++) x->rms[q] = rms(&s, q);
     x->zero = s.peak[H] == 0;
-    x->broken = s.c_bad || (x->zero && s.c_peak > ZERO);
+    x->broken = s.c_bad || (x->zero && s.peak[EC] > ZERO);
     stats_merge(&p->whole, &s);
 }
 
@@ -287,23 +290,36 @@ static double ratio(double error, double yardstick)
     return error == 0 ? 0 : yardstick > 0 ? error / yardstick : (double)INFINITY;
 }
 
-/* The row score and the slice that has it; negative status when out of memory. */
-static int row_score(const struct pass *p, double u, double *score, int64_t *where)
+struct scores {
+    double max, rms, row;
+    int64_t slice; /* the one of the row score */
+};
+
+static double row_score(const struct slice *s, double typical, double floor_h, double u)
 {
+    double yardstick = fmax(fmax(s->rms[EJ], s->rms[EO]), typical) + 0.25 * u * fmax(s->rms[H], floor_h);
+    return s->broken ? (double)INFINITY : s->zero ? 0 : ratio(s->rms[EC], yardstick);
+}
+
+/* The three partial scores of a finished pass; negative status when out of memory. */
+static int scores_of(const struct pass *p, double u, struct scores *out)
+{
+    const struct stats *w = &p->whole;
     double *v = malloc(((size_t)p->slice_count + 1) * sizeof *v);
     if (v == NULL) return JB_ENOMEM;
-    double typical = fmax(median_of(p, EJ, v), median_of(p, EO, v)), floor_h = 1e-3 * rms(&p->whole, H);
+    double typical = fmax(median_of(p, EJ, v), median_of(p, EO, v)), floor_h = 1e-3 * rms(w, H);
     free(v);
-    *score = 0;
-    *where = 0;
+    out->max = ratio(w->peak[EC], fmax(w->peak[EJ], w->peak[EO]) + 0.5 * u * w->peak[H]);
+    out->rms = ratio(rms(w, EC), fmax(rms(w, EJ), rms(w, EO)) + 0.25 * u * rms(w, H));
+    if (w->peak[H] == 0) out->max = out->rms = w->peak[EC] > ZERO ? (double)INFINITY : 0;
+    if (w->c_bad) out->max = out->rms = (double)INFINITY;
+    out->row = 0;
+    out->slice = 0;
     for (int64_t i = 0; i < p->slice_count; i++) {
-        const struct slice *s = &p->slices[i];
-        double yardstick = fmax(fmax(s->rms[EJ], s->rms[EO]), typical) + 0.25 * u * fmax(s->rms[H], floor_h);
-        double e = s->broken ? (double)INFINITY : s->zero ? 0 : ratio(s->rms[EC], yardstick);
-        if (e > *score) {
-            *score = e;
-            *where = i;
-        }
+        double e = row_score(&p->slices[i], typical, floor_h, u);
+        if (!(e > out->row)) continue;
+        out->row = e;
+        out->slice = i;
     }
     return 0;
 }
@@ -377,25 +393,20 @@ static int judge_inputs(const struct pass *p, jb_trial_result *out)
     return uninformative(out, text);
 }
 
-static int judge_scores(struct pass *p, double u, struct state *s)
+static int judge_scores(const struct pass *p, double u, struct state *s)
 {
-    const struct stats *w = &p->whole;
-    const char *why = w->c_bad ? "it is not finite where the answer is" : NULL;
-    double row = 0, limit = p->slice_len < SHORT_SLICE ? fmax(s->o->row, SHORT_SLICE_ROW) : s->o->row;
-    double largest = ratio(w->peak[EC], fmax(w->peak[EJ], w->peak[EO]) + 0.5 * u * w->peak[H]);
-    double overall = ratio(rms(w, EC), fmax(rms(w, EJ), rms(w, EO)) + 0.25 * u * rms(w, H));
-    int64_t where = 0;
+    const char *why = p->whole.c_bad ? "it is not finite where the answer is" : NULL;
+    double limit = p->slice_len < SHORT_SLICE ? fmax(s->o->row, SHORT_SLICE_ROW) : s->o->row;
     struct el_worst in_slice = { 0 };
-    if (w->peak[H] == 0) largest = overall = w->c_peak > ZERO ? (double)INFINITY : 0;
-    if (w->c_bad) largest = overall = (double)INFINITY;
-    int status = row_score(p, u, &row, &where);
+    struct scores x;
+    int status = scores_of(p, u, &x);
     if (status != 0) return status;
-    for (int64_t at = where * p->slice_len, end = at + p->slice_len; p->slice_count > 0 && at < end; at += EL_BLOCK)
+    for (int64_t at = x.slice * p->slice_len, end = at + p->slice_len; p->slice_count > 0 && at < end; at += EL_BLOCK)
         note_worst(p, at, el_block(at, end), &in_slice);
-    consider(s, largest, s->o->max, "max", &p->worst, why);
-    consider(s, overall, s->o->rms, "rms", &p->worst, why);
-    consider(s, row, limit, "row", &in_slice,
-             why == NULL && isinf(row) && p->slices[where].zero ? "it is not 0 on a slice where the answer is" : why);
+    consider(s, x.max, s->o->max, "max", &p->worst, why);
+    consider(s, x.rms, s->o->rms, "rms", &p->worst, why);
+    if (why == NULL && isinf(x.row) && p->slices[x.slice].zero) why = "it is not 0 on a slice where the answer is";
+    consider(s, x.row, limit, "row", &in_slice, why);
     return 0;
 }
 

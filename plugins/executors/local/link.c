@@ -21,6 +21,24 @@ static int fail(jb_error *err, int code, const char *what)
     return code;
 }
 
+/* What the worker may know of the host's environment; everything else, keys above
+ * all, stays here. */
+static const char *const PASSED[] = { "JAXBENCH_", "PATH=", "HOME=", "LANG=", "LC_", "TMPDIR=", "XDG_CACHE_HOME=", "LD_LIBRARY_PATH=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "JB_FAKE_" };
+
+extern char **environ;
+
+static void filter_environment(void)
+{
+    char **to = environ;
+    for (char **from = environ; from != NULL && *from != NULL; from++)
+        for (size_t i = 0; i < sizeof PASSED / sizeof PASSED[0]; i++)
+            if (strncmp(*from, PASSED[i], strlen(PASSED[i])) == 0) {
+                *to++ = *from;
+                break;
+            }
+    if (to != NULL) *to = NULL;
+}
+
 /* In the child: our end of the socket at 3, nothing else above 2, then exec. */
 static _Noreturn void become_worker(int fd, const char *const *argv)
 {
@@ -39,6 +57,7 @@ static _Noreturn void become_worker(int fd, const char *const *argv)
         close(nothing);
     }
     dup2(2, 1); /* the host's stdout is the host's */
+    filter_environment();
     union { const char *const *c; char *const *m; } args = { .c = argv };
     execv(argv[0], args.m);
     fprintf(stderr, "%s: %s\n", argv[0], strerror(errno));

@@ -45,7 +45,7 @@ static int fake_worker(const char *mode)
     uint64_t n;
     if (strcmp(mode, "exit") == 0) return 7;
     if (strcmp(mode, "babble") == 0) return write(3, "this is no frame at all", 23) < 0;
-    put(JB_FRAME_READY, NULL, "{\"schema\":1}");
+    put(JB_FRAME_READY, NULL, getenv("OPENAI_API_KEY") != NULL ? "{\"schema\":1,\"leak\":true}" : "{\"schema\":1}");
     while (get(head, sizeof head) && jb_frame_decode(head, JB_FRAME_MAX, &type, &n) == 0) {
         char *body = calloc(1, (size_t)n + 1), text[64];
         if (body == NULL || !get(body, (size_t)n)) return 1;
@@ -139,6 +139,17 @@ START_TEST(jobs_come_back)
     }
     jb_job_event e;
     ck_assert_int_eq(ops->next(x, &e, &err), 0);
+    close_it();
+}
+END_TEST
+
+START_TEST(the_worker_is_told_no_key)
+{
+    setenv("OPENAI_API_KEY", "sk-secret", 1);
+    open_as("good");
+    jb_job_event e = event();
+    ck_assert_uint_eq(e.kind, JB_EXECUTOR_READY);
+    ck_assert(!holds(e.record, "leak"));
     close_it();
 }
 END_TEST
@@ -266,6 +277,7 @@ int main(int argc, char **argv)
     TCase *t = tcase_create("local");
     tcase_add_checked_fixture(t, load, NULL);
     tcase_add_test(t, jobs_come_back);
+    tcase_add_test(t, the_worker_is_told_no_key);
     tcase_add_test(t, a_big_body_does_not_block);
     tcase_add_test(t, a_dead_worker_loses_its_jobs_and_is_started_again);
     tcase_add_test(t, a_cancelled_job_ends_with_done);

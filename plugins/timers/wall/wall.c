@@ -31,15 +31,19 @@ struct timer {
     const jb_device_service *device;
 };
 
+static int fail(jb_error *err, int code, const char *text)
+{
+    err->code = code;
+    snprintf(err->message, sizeof err->message, "wall: %s", text);
+    return code;
+}
+
 static int create(const jb_host *host, const void *config, void **out, jb_error *err)
 {
     const jb_device_service *device = host->service(host, JB_SERVICE_DEVICE);
-    struct timer *t = device ? calloc(1, sizeof *t) : NULL;
-    if (!t) {
-        err->code = device ? JB_ENOMEM : JB_EABI;
-        snprintf(err->message, sizeof err->message, device ? "wall: out of memory" : "wall needs the service device/1");
-        return err->code;
-    }
+    if (device == NULL) return fail(err, JB_EABI, "needs the service device/1, which this host does not offer");
+    struct timer *t = calloc(1, sizeof *t);
+    if (t == NULL) return fail(err, JB_ENOMEM, "out of memory");
     t->host = host;
     t->config = config;
     t->device = device;
@@ -55,61 +59,74 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Median of n values without moving them; NaN when memory is out or one is NaN. */
-static double median(const double *v, uint32_t n)
+/* Median of n values, which stay as they are; `room` has space for n.  NaN for none. */
+static double median(const double *v, uint32_t n, double *room)
 {
-    double *copy = n ? malloc(n * sizeof *copy) : NULL, m = NAN;
-    if (!copy) return NAN;
-    memcpy(copy, v, n * sizeof *copy);
-    qsort(copy, n, sizeof *copy, ascending);
-    m = n % 2 ? copy[n / 2] : 0.5 * (copy[n / 2 - 1] + copy[n / 2]);
-    for (uint32_t i = 0; i < n; i++)
-        if (isnan(v[i])) m = NAN;
-    free(copy);
-    return m;
+    if (n == 0) return (double)NAN;
+    memcpy(room, v, n * sizeof *room);
+    qsort(room, n, sizeof *room, ascending);
+    return n % 2 != 0 ? room[n / 2] : 0.5 * (room[n / 2 - 1] + room[n / 2]);
 }
 
-/* The smallest step that the device's clock shows, in seconds. */
+/* The smallest step that the device's clock shows, in seconds; 0 when it stands still. */
 static double resolution(const struct timer *t)
 {
     int64_t least = INT64_MAX;
     for (int i = 0; i < 16; i++) {
-        int64_t a = t->device->now(t->host), b;
-        int spins = 0;
-        do b = t->device->now(t->host);
-        while (b == a && ++spins < 1000000);
+        int64_t a = t->device->now(t->host), b = a;
+        for (int spins = 0; b == a && spins < 100000; spins++) b = t->device->now(t->host);
         if (b > a && b - a < least) least = b - a;
     }
     return least == INT64_MAX ? 0.0 : (double)least * 1e-9;
+}
+
+/* Every sample is a positive time, and the median is more than one step of the clock. */
+static int plausible(const double *v, uint32_t n, double median_s, double step)
+{
+    int good = n > 0 && isfinite(median_s) && median_s > step;
+    for (uint32_t i = 0; i < n; i++) good = good && isfinite(v[i]) && v[i] > 0;
+    return good;
+}
+
+/* Rounds below 0 are warm-ups: run, not kept. */
+static int run_rounds(struct timer *t, int64_t rounds, jb_timing *out, jb_error *err)
+{
+    double *slots[2];
+    slots[JB_SIDE_BASELINE] = out->baseline_s;
+    slots[JB_SIDE_CANDIDATE] = out->candidate_s;
+    for (int64_t i = -t->config->warmup; i < rounds; i++)
+        for (int k = 0; k < 2; k++) {
+            uint32_t side = (uint32_t)(i + k) & 1u; /* the other side first in the next round */
+            int64_t ns = 0;
+            int status = t->device->run(t->host, side, &ns, err);
+            if (status != 0) return status;
+            if (i >= 0) slots[side][i] = (double)ns * 1e-9;
+        }
+    return 0;
 }
 
 static int measure(void *self, jb_timing *out, jb_error *err)
 {
     struct timer *t = self;
     const jb_device_service *d = t->device;
-    int64_t warmup = t->config->warmup, rounds = t->config->samples;
-    if (rounds > out->capacity) rounds = out->capacity;
-    for (int64_t i = -warmup; i < rounds; i++) {
-        double *slots[2] = { out->baseline_s, out->candidate_s };
-        for (int k = 0; k < 2; k++) {
-            uint32_t side = (uint32_t)((i + warmup + k) & 1);
-            int64_t ns = 0;
-            int status = d->run(t->host, side, &ns, err);
-            if (status) return status;
-            if (i >= 0) slots[side][i] = (double)ns * 1e-9;
-        }
+    int64_t rounds = t->config->samples < out->capacity ? t->config->samples : out->capacity;
+    double *room = malloc((size_t)(rounds + 1) * sizeof *room);
+    if (room == NULL) return fail(err, JB_ENOMEM, "out of memory");
+    int status = run_rounds(t, rounds, out, err);
+    if (status == 0) {
+        uint32_t n = (uint32_t)rounds;
+        double step = resolution(t);
+        out->sample_count = n;
+        out->baseline_median_s = median(out->baseline_s, n, room);
+        out->candidate_median_s = median(out->candidate_s, n, room);
+        out->flags = JB_TIMING_MEASURED | (d->interpreted ? JB_TIMING_INTERPRETED : 0u);
+        if (!plausible(out->baseline_s, n, out->baseline_median_s, step) || !plausible(out->candidate_s, n, out->candidate_median_s, step))
+            out->flags |= JB_TIMING_IMPLAUSIBLE;
+        snprintf(out->source, sizeof out->source, "host clock around a blocked call on %s%s", d->name(t->host),
+                 d->interpreted ? "; candidate in interpret mode: no speedup" : "");
     }
-    out->sample_count = (uint32_t)rounds;
-    out->baseline_median_s = median(out->baseline_s, out->sample_count);
-    out->candidate_median_s = median(out->candidate_s, out->sample_count);
-    double least = resolution(t);
-    out->flags = JB_TIMING_MEASURED | (d->interpreted ? JB_TIMING_INTERPRETED : 0u);
-    if (!(out->baseline_median_s > least) || !(out->candidate_median_s > least) || !isfinite(out->baseline_median_s) ||
-        !isfinite(out->candidate_median_s))
-        out->flags |= JB_TIMING_IMPLAUSIBLE;
-    snprintf(out->source, sizeof out->source, "host clock around a blocked call, %s%s", d->name(t->host),
-             d->interpreted ? " (candidate in interpret mode: no speedup)" : "");
-    return 0;
+    free(room);
+    return status;
 }
 
 static const jb_timer_ops ops = { .struct_size = sizeof ops, .create = create, .destroy = destroy, .measure = measure };
