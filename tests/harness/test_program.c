@@ -126,7 +126,7 @@ static pid_t start_worker(int *sock_out)
 {
     static const char *const modules[] = { "inspector", "compiler", "reference", "runtime", "__init__" };
     int pair[2];
-    char path[200], fd[16], harness[200];
+    char path[300], fd[16], harness[200];
     snprintf(harness, sizeof harness, "%s/harness", dir);
     snprintf(path, sizeof path, "%s/jaxbench_harness", harness);
     ck_assert_int_eq(jb_fs_mkdirs(path, NULL), 0);

@@ -16,39 +16,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FILE_MAX (1u << 20)
+#define LARGEST_FILE (1l << 20) /* bytes */
 
 static int bank_fail(jb_error *err, int code, const char *where, int line, const char *text)
 {
     err->code = code;
-    snprintf(err->message, sizeof err->message, "%s", text);
+    snprintf(err->message, sizeof err->message, "scripted: %s", text);
     snprintf(err->where, sizeof err->where, "%.100s:%d", where, line);
     return code;
 }
 
 char *bank_read(const char *dir, const char *file)
 {
-    char path[4096];
+    char path[4096], *text = NULL;
+    long size = -1;
     if ((size_t)snprintf(path, sizeof path, "%s/%s", dir, file) >= sizeof path) return NULL;
-    FILE *f = fopen(path, "rbe");
-    char *text = f ? malloc(FILE_MAX + 1) : NULL;
-    if (text) {
-        size_t n = fread(text, 1, FILE_MAX, f);
-        text[n] = '\0';
-    }
-    if (f) fclose(f);
+    FILE *f = fopen(path, "rb");
+    if (f == NULL) return NULL;
+    if (fseek(f, 0, SEEK_END) == 0) size = ftell(f);
+    if (size >= 0 && size <= LARGEST_FILE && fseek(f, 0, SEEK_SET) == 0) text = malloc((size_t)size + 1);
+    if (text != NULL) text[fread(text, 1, (size_t)size, f)] = '\0';
+    fclose(f);
     return text;
 }
 
 /* ---- edits ------------------------------------------------------------------ */
 
-/* Lines of an edit block, joined by newlines, without their marks. */
-struct lines { char text[4096]; size_t len; };
+/* Lines of one side of an edit, joined by newlines, without their marks. */
+struct lines {
+    char text[4096];
+    size_t len;
+    int cut; /* a line did not fit: the edit can't apply */
+};
 
 static void lines_add(struct lines *l, const char *s, size_t n)
 {
-    if (l->len + n + 2 > sizeof l->text) return; /* then it will not match, and that is an error */
-    if (l->len) l->text[l->len++] = '\n';
+    l->cut |= l->len + n + 2 > sizeof l->text;
+    if (l->cut) return;
+    if (l->len > 0) l->text[l->len++] = '\n';
     memcpy(l->text + l->len, s, n);
     l->len += n;
     l->text[l->len] = '\0';
@@ -57,13 +62,13 @@ static void lines_add(struct lines *l, const char *s, size_t n)
 /* Does `want` (trimmed lines) start at line `at` of the source?  Returns the end or NULL. */
 static const char *match_at(const char *at, const char *want)
 {
-    while (*want) {
+    while (*want != '\0') {
         size_t n = strcspn(want, "\n");
         while (*at == ' ') at++;
-        if (strncmp(at, want, n) || (at[n] != '\n' && at[n] != '\0')) return NULL;
+        if (strncmp(at, want, n) != 0 || (at[n] != '\n' && at[n] != '\0')) return NULL;
         at += n;
         want += n + (want[n] == '\n');
-        if (*want && *at++ != '\n') return NULL;
+        if (*want != '\0' && *at++ != '\n') return NULL;
     }
     return at;
 }
@@ -72,29 +77,29 @@ static const char *match_at(const char *at, const char *want)
 static int apply(char **source, const struct lines *old, const struct lines *new)
 {
     const char *begin = NULL, *end = NULL;
-    for (const char *line = *source; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+    for (const char *line = *source; line != NULL; line = strchr(line, '\n') != NULL ? strchr(line, '\n') + 1 : NULL) {
         const char *stop = match_at(line, old->text);
-        if (!stop) continue;
-        if (begin) return -1; /* ambiguous */
+        if (stop == NULL) continue;
+        if (begin != NULL) return -1; /* ambiguous */
         begin = line;
         end = stop;
     }
-    if (!begin) return -1;
-    size_t indent = strspn(begin, " "), lines = 1;
+    if (begin == NULL || old->cut || new->cut) return -1;
+    size_t indent = strspn(begin, " "), lines = 1, before = (size_t)(begin - *source), after = strlen(end);
     for (size_t i = 0; i < new->len; i++) lines += new->text[i] == '\n';
-    char *out = malloc(strlen(*source) + new->len + lines * indent + 1), *o = out;
-    if (!out) return -1;
-    memcpy(o, *source, (size_t)(begin - *source));
-    o += begin - *source;
-    for (const char *s = new->text; *s;) {
+    char *out = malloc(before + new->len + lines * indent + after + 1), *o = out;
+    if (out == NULL) return -1;
+    memcpy(o, *source, before);
+    o += before;
+    for (const char *s = new->text; *s != '\0';) {
         size_t n = strcspn(s, "\n");
         memset(o, ' ', indent);
         memcpy(o + indent, s, n);
         o += indent + n;
         s += n;
-        if (*s) *o++ = *s++;
+        if (*s != '\0') *o++ = *s++;
     }
-    strcpy(o, end);
+    memcpy(o, end, after + 1);
     free(*source);
     *source = out;
     return 0;
@@ -105,50 +110,80 @@ static int apply(char **source, const struct lines *old, const struct lines *new
 static struct bank_entry *add(struct bank_entry **list, size_t *count)
 {
     struct bank_entry *more = realloc(*list, (*count + 1) * sizeof *more);
-    if (!more) return NULL;
+    if (more == NULL) return NULL;
     *list = more;
     memset(&more[*count], 0, sizeof *more);
     return &more[(*count)++];
 }
 
-/* A "== fault file" line. */
+static int made_by(const char *fault)
+{
+    static const struct {
+        const char *name;
+        int made_by;
+    } from_reply[] = { { "prose", BANK_PROSE }, { "cut-off", BANK_CUT_OFF }, { "syntax", BANK_SYNTAX } };
+    for (size_t i = 0; i < sizeof from_reply / sizeof *from_reply; i++)
+        if (strcmp(fault, from_reply[i].name) == 0) return from_reply[i].made_by;
+    return BANK_EDIT;
+}
+
+/* A "== fault file" line of n bytes.  NULL: no name, or a file that can't be read. */
 static struct bank_entry *begin_fault(struct bank *b, const char *dir, const char *line, size_t n)
 {
-    char name[64] = "", file[128] = "";
-    char copy[256];
-    snprintf(copy, sizeof copy, "%.*s", (int)(n < 250 ? n : 250), line);
+    char name[64] = "", file[128] = "", copy[256];
+    snprintf(copy, sizeof copy, "%.*s", (int)(n < sizeof copy ? n : sizeof copy - 1), line);
     if (sscanf(copy, "== %63s %127s", name, file) < 1) return NULL;
     struct bank_entry *f = add(&b->faults, &b->fault_count);
-    if (!f) return NULL;
+    if (f == NULL) return NULL;
     f->name = strdup(name);
-    f->made_by = !strcmp(name, "prose") ? BANK_PROSE : !strcmp(name, "cut-off") ? BANK_CUT_OFF : !strcmp(name, "syntax") ? BANK_SYNTAX : BANK_EDIT;
-    f->source = *file ? bank_read(dir, file) : NULL;
-    return f->name && (f->source || f->made_by == BANK_PROSE) ? f : NULL;
+    f->made_by = made_by(name);
+    f->source = file[0] != '\0' ? bank_read(dir, file) : NULL;
+    return f->name != NULL && (f->source != NULL || f->made_by == BANK_PROSE) ? f : NULL;
+}
+
+/* Where the deck is read: the fault that is open, and its edit so far. */
+struct reader {
+    struct bank_entry *fault;
+    struct lines old, new;
+};
+
+static int end_edit(struct reader *r)
+{
+    int status = 0;
+    if (r->old.len > 0 || r->new.len > 0 || r->old.cut || r->new.cut)
+        status = r->old.len == 0 || r->fault == NULL || r->fault->source == NULL ? -1 : apply(&r->fault->source, &r->old, &r->new);
+    r->old = r->new = (struct lines){ .len = 0 };
+    return status;
+}
+
+/* One line of the deck.  NULL, or what is wrong with it. */
+static const char *read_line(struct bank *b, struct reader *r, const char *dir, const char *s, size_t n)
+{
+    static const char not_once[] = "faults.txt: the edit above this line does not apply exactly once";
+    int fault = n >= 2 && strncmp(s, "==", 2) == 0, old = n >= 2 && strncmp(s, "- ", 2) == 0, new = n >= 2 && strncmp(s, "+ ", 2) == 0;
+    if ((fault || (old && r->new.len > 0)) && end_edit(r) != 0) return not_once;
+    if (fault && (r->fault = begin_fault(b, dir, s, n)) == NULL) return "faults.txt: a fault without a name, or of a file that can't be read";
+    if (old) lines_add(&r->old, s + 2, n - 2);
+    if (new) lines_add(&r->new, s + 2, n - 2);
+    if (n > 0 && !fault && !old && !new) return "faults.txt: a line begins with \"== \", \"- \" or \"+ \"";
+    return NULL;
 }
 
 static int read_deck(struct bank *b, const char *dir, jb_error *err)
 {
     char *text = bank_read(dir, "faults.txt");
-    if (!text) return bank_fail(err, JB_ENOTFOUND, dir, 0, "the bank has no faults.txt");
-    struct bank_entry *fault = NULL;
-    struct lines old = { "", 0 }, new = { "", 0 };
-    int number = 0, status = 0;
-    for (const char *s = text; !status; number++) {
+    const char *wrong = NULL;
+    struct reader r = { .fault = NULL };
+    int number = 1;
+    if (text == NULL) return bank_fail(err, JB_EIO, dir, 0, "the bank's faults.txt can't be read");
+    for (const char *s = text; *s != '\0' && wrong == NULL; number++) {
         size_t n = strcspn(s, "\n");
-        int more = *s != '\0', edit = old.len > 0 && (!more || !strncmp(s, "==", 2) || (*s == '-' && new.len > 0));
-        if (edit) {
-            if (!fault || !fault->source || apply(&fault->source, &old, &new)) status = bank_fail(err, JB_EPARSE, dir, number, "faults.txt: the edit above does not apply exactly once");
-            old.len = new.len = 0;
-            old.text[0] = new.text[0] = '\0';
-        }
-        if (!more || status) break;
-        if (!strncmp(s, "== ", 3) && !(fault = begin_fault(b, dir, s, n))) status = bank_fail(err, JB_EPARSE, dir, number + 1, "faults.txt: a fault without a file that can be read");
-        else if (!strncmp(s, "- ", 2)) lines_add(&old, s + 2, n - 2);
-        else if (!strncmp(s, "+ ", 2)) lines_add(&new, s + 2, n - 2);
+        wrong = read_line(b, &r, dir, s, n);
         s += n + (s[n] == '\n');
     }
+    if (wrong == NULL && end_edit(&r) != 0) wrong = "faults.txt: the last edit does not apply exactly once";
     free(text);
-    return status;
+    return wrong != NULL ? bank_fail(err, JB_EPARSE, dir, number - 1, wrong) : 0;
 }
 
 static int by_name(const void *a, const void *b) { return strcmp(((const struct bank_entry *)a)->name, ((const struct bank_entry *)b)->name); }
@@ -156,20 +191,20 @@ static int by_name(const void *a, const void *b) { return strcmp(((const struct 
 static int read_right(struct bank *b, const char *dir, jb_error *err)
 {
     DIR *d = opendir(dir);
-    if (!d) return bank_fail(err, errno == ENOENT ? JB_ENOTFOUND : JB_EIO, dir, 0, "the bank has no folder for this workload");
+    if (d == NULL) return bank_fail(err, errno == ENOENT ? JB_ENOTFOUND : JB_EIO, dir, 0, "the bank has no folder for this workload");
     int status = 0;
-    for (struct dirent *e; !status && (e = readdir(d));) {
-        if (strncmp(e->d_name, "right_", 6)) continue;
+    for (const struct dirent *e; status == 0 && (e = readdir(d)) != NULL;) {
+        if (strncmp(e->d_name, "right_", 6) != 0) continue;
         struct bank_entry *r = add(&b->right, &b->right_count);
-        if (r) {
+        if (r != NULL) {
             r->name = strdup(e->d_name);
             r->source = bank_read(dir, e->d_name);
         }
-        if (!r || !r->name || !r->source) status = bank_fail(err, JB_EIO, dir, 0, "a kernel of the bank can't be read");
+        if (r == NULL || r->name == NULL || r->source == NULL) status = bank_fail(err, JB_EIO, dir, 0, "a kernel of the bank can't be read");
     }
     closedir(d);
-    if (!status && !b->right_count) status = bank_fail(err, JB_ENOTFOUND, dir, 0, "the bank has no right kernel for this workload");
-    if (!status) qsort(b->right, b->right_count, sizeof *b->right, by_name); /* readdir's order is nobody's */
+    if (status == 0 && b->right_count == 0) status = bank_fail(err, JB_EIO, dir, 0, "the bank has no right_*.py for this workload");
+    if (status == 0) qsort(b->right, b->right_count, sizeof *b->right, by_name); /* readdir's order is nobody's */
     return status;
 }
 
@@ -177,23 +212,19 @@ int bank_open(const char *dir, const char *workload, struct bank **out, jb_error
 {
     char path[4096];
     struct bank *b = calloc(1, sizeof *b);
-    if (!b || !(b->workload = strdup(workload))) {
-        free(b);
-        return bank_fail(err, JB_ENOMEM, dir, 0, "out of memory");
-    }
-    int status = (size_t)snprintf(path, sizeof path, "%s/%s", dir, workload) < sizeof path ? read_right(b, path, err) : JB_EINVAL;
-    if (!status) status = read_deck(b, path, err);
-    if (status) {
-        bank_close(b);
-        return status;
-    }
-    *out = b;
-    return 0;
+    int status = b != NULL && (b->workload = strdup(workload)) != NULL ? 0 : bank_fail(err, JB_ENOMEM, dir, 0, "out of memory");
+    if (status == 0 && (size_t)snprintf(path, sizeof path, "%s/%s", dir, workload) >= sizeof path)
+        status = bank_fail(err, JB_EINVAL, dir, 0, "the path of the bank is too long");
+    if (status == 0) status = read_right(b, path, err);
+    if (status == 0) status = read_deck(b, path, err);
+    if (status == 0) *out = b;
+    else bank_close(b);
+    return status;
 }
 
 void bank_close(struct bank *b)
 {
-    if (!b) return;
+    if (b == NULL) return;
     for (size_t i = 0; i < b->right_count; i++) free(b->right[i].name), free(b->right[i].source);
     for (size_t i = 0; i < b->fault_count; i++) free(b->faults[i].name), free(b->faults[i].source);
     free(b->right);

@@ -5,7 +5,8 @@
  *     bank/<workload id>/no_kernel.py  plain JAX
  *     bank/<workload id>/faults.txt    the deck of faults, as edits of those files
  *
- * and in every source <<a|b|c>> for a choice that the reply's seed makes. */
+ * and in every source <<a|b|c>> for a choice that the reply's seed makes.  Knows
+ * nothing of prompts and replies. */
 #ifndef JB_SCRIPTED_BANK_H
 #define JB_SCRIPTED_BANK_H
 
@@ -29,11 +30,12 @@ struct bank {
     size_t right_count, fault_count;
 };
 
-/* Read the bank of one workload.  JB_ENOTFOUND when it has none; JB_EPARSE names
- * file and line of an edit that does not apply exactly once. */
+/* Read the bank of one workload from `dir`/`workload`.  JB_ENOTFOUND when it has
+ * none; JB_EPARSE with the line of an edit that does not apply exactly once; JB_EIO
+ * for a file that is missing or can't be read.  *out is untouched on failure. */
 int bank_open(const char *dir, const char *workload, struct bank **out, jb_error *err);
-void bank_close(struct bank *b);
-/* Whole file as a string (malloc), NULL when it can't be read. */
+void bank_close(struct bank *b); /* NULL is allowed */
+/* A whole file as a string (malloc); NULL when it can't be read or is above 1 MiB. */
 char *bank_read(const char *dir, const char *file);
 
 #endif

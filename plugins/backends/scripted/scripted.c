@@ -116,14 +116,20 @@ static unsigned place_in_deal(uint64_t cell_seed, uint64_t lane)
 
 /* ---- text ---------------------------------------------------------------------- */
 
-struct text { char *ptr; size_t len, cap; int failed; };
+/* A string that grows; once an allocation failed it takes no more. */
+struct text {
+    char *ptr;
+    size_t len, cap;
+    int failed;
+};
 
 static void put(struct text *t, const char *s, size_t n)
 {
+    if (t->failed) return;
     if (t->len + n + 1 > t->cap) {
         size_t cap = 2 * (t->len + n + 1) + 1024;
         char *p = realloc(t->ptr, cap);
-        if (!p) {
+        if (p == NULL) {
             t->failed = 1;
             return;
         }
@@ -172,8 +178,8 @@ static void put_line(const struct backend *b, struct text *t, const char *file, 
 /* Lose the closing parenthesis of the def line: what a model's slip looks like. */
 static void break_syntax(struct text *t)
 {
-    char *def = strstr(t->ptr, "def workload("), *close = def ? strstr(def, "):\n") : NULL;
-    if (!close) return;
+    char *def = t->ptr != NULL ? strstr(t->ptr, "def workload(") : NULL, *close = def != NULL ? strstr(def, "):\n") : NULL;
+    if (close == NULL) return;
     memmove(close, close + 1, strlen(close));
     t->len--;
 }
@@ -231,8 +237,9 @@ static void compose(const struct backend *b, const struct bank_entry *e, uint64_
     put_source(t, e->source, state);
     if (e->made_by == BANK_SYNTAX) break_syntax(t);
     if (e->made_by == BANK_CUT_OFF) { /* the output limit was reached inside the code */
+        if (t->failed) return;
         t->len = code + (t->len - code) * 3 / 5;
-        if (t->ptr) t->ptr[t->len] = '\0';
+        t->ptr[t->len] = '\0';
         return;
     }
     puts_text(t, "```\n\n");
@@ -267,6 +274,7 @@ static int complete(void *self, const jb_request *req, jb_reply *out, jb_error *
     out->text.ptr = copy;
     out->text.len = t.len;
     out->finish = entry && entry->made_by == BANK_CUT_OFF ? JB_FINISH_LENGTH : JB_FINISH_STOP;
+    out->usage = (jb_usage){ 0, 0, 0, 0, 0 }; /* no model, no tokens */
     free(t.ptr);
     return 0;
 }
