@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plugins/checkers/common/testing.h - for the tests of the checkers: tensors from
  * literals, one gate with options as a study would write them, one trial.  Each
- * test includes its checker's source before this, so `component` is that checker. */
+ * test includes its checker's source, so `component` is that checker. */
 #ifndef JB_CHECKER_TESTING_H
 #define JB_CHECKER_TESTING_H
 
 #include "core/base/error.h"
 #include "core/options/options.h"
-#include "core/registry/registry.h"
 
 #include <check.h>
+#include <jaxbench/checker.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* double to bf16 bits, to nearest even.  Goes through fp32, so literals should be
  * fp32 values where the last bit matters. */

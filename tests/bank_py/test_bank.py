@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bank of the backend `scripted`: right kernels are right at the gate, ragged and
+tiny shapes, and faults of numerics are what their names say, all in interpret mode.
+
+The edits of faults.txt are applied here by another reader than the plugin's.  What a
+fault does to the TPU compiler, and coverage, are for the end-to-end tests.
+"""
+import functools
+import pathlib
+import re
+import unittest
+import unittest.mock
+
+import jax
+import numpy as np
+from jax.experimental import pallas as pl
+
+from tests.suite_py import kernels, score
+
+BANK = pathlib.Path(__file__).resolve().parents[2] / "plugins" / "backends" / "scripted" / "bank"
+WORKLOADS = ("1p", "8p", "12p", "50k")
+CHOICE = re.compile(r"<<(.*?)>>")
+
+# (workload, fault): distributions of the loop under which the error ratio is above a limit, and under which it is not.
+FAULTS = {
+    ("1p", "wrong-mask"): (("own",), ()),
+    ("1p", "no-max"): (("outlier",), ("own",)),
+    ("1p", "bf16-accumulator"): (("outlier",), ()),
+    ("1p", "zeros"): (("own",), ()),
+    ("8p", "bf16-accumulator"): (("own",), ()),
+    ("8p", "zeros"): (("own",), ()),
+    ("12p", "wrong-eps"): (("tiny",), ("own",)),
+    ("12p", "bf16-accumulator"): (("own",), ()),
+    ("12p", "zeros"): (("own",), ()),
+    ("50k", "no-max"): (("outlier",), ("own",)),
+    ("50k", "bf16-accumulator"): (("own",), ()),
+    ("50k", "zeros"): (("own",), ()),
+}
+
+
+def decided(source, last):
+    """The source with the first (or the last) of every choice."""
+    return CHOICE.sub(lambda m: m.group(1).split("|")[-1 if last else 0], source)
+
+
+def rights(ident):
+    return {path.name: path.read_text() for path in sorted((BANK / ident).glob("right_*.py"))}
+
+
+def deck(ident):
+    """{fault: source} of the faults that are edits of a kernel."""
+    out = {}
+    for part in (BANK / ident / "faults.txt").read_text().split("== ")[1:]:
+        head, *lines = part.splitlines()
+        name, *file = head.split()
+        if not file or name in ("cut-off", "syntax"):
+            continue
+        text = (BANK / ident / file[0]).read_text().splitlines()
+        for old, new in _edits(lines):
+            text = _applied(text, old, new, "%s %s" % (ident, name))
+        out[name] = "\n".join(text) + "\n"
+    return out
+
+
+def _edits(lines):
+    """(old lines, new lines) of each edit."""
+    edits = []
+    for line in filter(None, lines):
+        mark, rest = line[:2], line[2:]
+        assert mark in ("- ", "+ "), line
+        if mark == "- " and (not edits or edits[-1][1]):  # the first, or one after a replacement
+            edits.append(([], []))
+        edits[-1][mark == "+ "].append(rest)
+    return edits
+
+
+def _applied(text, old, new, what):
+    places = [i for i in range(len(text)) if [line.strip() for line in text[i:i + len(old)]] == old]
+    assert len(places) == 1, "%s: %r matches %d times" % (what, old, len(places))
+    at = places[0]
+    indent = " " * (len(text[at]) - len(text[at].lstrip()))
+    return text[:at] + [indent + line for line in new] + text[at + len(old):]
+
+
+def outputs(source, inputs):
+    scope = {}
+    exec(compile(source, "bank", "exec"), scope)
+    with unittest.mock.patch.object(pl, "pallas_call", functools.partial(pl.pallas_call, interpret=True)):
+        return np.asarray(jax.jit(scope["workload"])(*inputs))
+
+
+def judged(ident, source, shape, distribution):
+    trial = kernels.trial(ident, shape, distribution)
+    got = outputs(source, trial["input"])
+    return score.error_ratio(got, trial["r_jit"][0], trial["r_op"][0], trial["h"][0])
+
+
+class Bank(unittest.TestCase):
+    def test_right_kernels_are_right(self):
+        for ident in WORKLOADS:
+            for name, source in rights(ident).items():
+                # The gate with one end of the choices; shapes without whole blocks with the other.
+                for shape, last in (("gate", True), ("ragged", False), ("tiny", True)):
+                    with self.subTest(workload=ident, kernel=name, shape=shape):
+                        got = judged(ident, decided(source, last), shape, "own")
+                        self.assertTrue(score.passes(got), got)
+
+    def test_right_kernels_keep_big_and_small_inputs(self):
+        for ident in WORKLOADS:
+            name, source = list(rights(ident).items())[-1]
+            for distribution in ("outlier", "tiny"):
+                with self.subTest(workload=ident, kernel=name, distribution=distribution):
+                    got = judged(ident, decided(source, False), "gate", distribution)
+                    self.assertTrue(score.passes(got), got)
+
+    def test_plain_jax_is_right_too(self):
+        for ident in WORKLOADS:
+            with self.subTest(workload=ident):
+                source = (BANK / ident / "no_kernel.py").read_text()
+                self.assertNotIn("pallas", source)
+                got = judged(ident, source, "tiny", "own")
+                self.assertTrue(score.passes(got), got)
+
+    def test_faults_of_numerics_show_where_they_should(self):
+        for (ident, fault), (seen, hidden) in FAULTS.items():
+            source = decided(deck(ident)[fault], True)
+            for distribution in seen:
+                with self.subTest(workload=ident, fault=fault, distribution=distribution):
+                    self.assertFalse(score.passes(judged(ident, source, "gate", distribution)))
+            for distribution in hidden:
+                with self.subTest(workload=ident, fault=fault, distribution=distribution, hidden=True):
+                    self.assertTrue(score.passes(judged(ident, source, "gate", distribution)))
+
+    def test_a_lost_tail_is_lost_at_the_gate(self):
+        for ident in WORKLOADS:
+            with self.subTest(workload=ident):
+                trial = kernels.trial(ident, "gate", "own")
+                got = outputs(decided(deck(ident)["lost-tail"], False), trial["input"]).astype(np.float64)
+                rows = np.isnan(got).all(axis=-1)  # interpret mode fills what is not written with NaN
+                self.assertTrue(rows.any() and not rows.all())
+                self.assertTrue(np.isfinite(got[~rows]).all())
+
+    def test_the_decks_hold_what_the_backend_promises(self):
+        promised = {"prose", "cut-off", "syntax", "no-kernel", "bad-block", "vmem-overflow", "lost-tail", "wrong-mask", "bf16-accumulator",
+                    "wrong-eps", "no-max", "zeros"}
+        names = {ident: re.findall(r"^== (\S+)", (BANK / ident / "faults.txt").read_text(), re.M) for ident in WORKLOADS}
+        self.assertEqual(set().union(*names.values()), promised)
+        for ident, faults in names.items():
+            self.assertEqual(len(faults), len(set(faults)), ident)
+            self.assertLessEqual(promised - {"wrong-mask", "wrong-eps", "no-max"}, set(faults), ident)
+
+
+if __name__ == "__main__":
+    unittest.main()
