@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bank of the backend `scripted`: right kernels are right at the gate, ragged and
-tiny shapes, and faults of numerics are what their names say, all in interpret mode.
+"""The bank of the backend `scripted`: right kernels are right at the gate and ragged
+shapes, and faults of numerics are what their names say, all in interpret mode.
 
 The edits of faults.txt are applied here by another reader than the plugin's.  What a
 fault does to the TPU compiler, and coverage, are for the end-to-end tests.
@@ -50,7 +50,7 @@ def rights(ident):
 def deck(ident):
     """{fault: source} of the faults that are edits of a kernel."""
     out = {}
-    for part in (BANK / ident / "faults.txt").read_text().split("== ")[1:]:
+    for part in re.split(r"^== ", (BANK / ident / "faults.txt").read_text(), flags=re.M)[1:]:
         head, *lines = part.splitlines()
         name, *file = head.split()
         if not file or name in ("cut-off", "syntax"):
@@ -89,28 +89,31 @@ def outputs(source, inputs):
         return np.asarray(jax.jit(scope["workload"])(*inputs))
 
 
-def judged(ident, source, shape, distribution):
+@functools.cache
+def yardstick(ident, shape, distribution):
     trial = kernels.trial(ident, shape, distribution)
-    got = outputs(source, trial["input"])
-    return score.error_ratio(got, trial["r_jit"][0], trial["r_op"][0], trial["h"][0])
+    return score.Yardstick(trial["r_jit"][0], trial["r_op"][0], trial["h"][0])
+
+
+def judged(ident, source, shape, distribution):
+    return yardstick(ident, shape, distribution).score(outputs(source, kernels.trial(ident, shape, distribution)["input"]))
 
 
 class Bank(unittest.TestCase):
     def test_right_kernels_are_right(self):
         for ident in WORKLOADS:
             for name, source in rights(ident).items():
-                # The gate with one end of the choices; shapes without whole blocks with the other.
-                for shape, last in (("gate", True), ("ragged", False), ("tiny", True)):
+                # The gate with one end of the choices; sizes that are no multiples of a block with the other.
+                for shape, last in (("gate", True), ("ragged", False)):
                     with self.subTest(workload=ident, kernel=name, shape=shape):
                         got = judged(ident, decided(source, last), shape, "own")
                         self.assertTrue(score.passes(got), got)
 
-    def test_right_kernels_keep_big_and_small_inputs(self):
-        for ident in WORKLOADS:
-            name, source = list(rights(ident).items())[-1]
-            for distribution in ("outlier", "tiny"):
-                with self.subTest(workload=ident, kernel=name, distribution=distribution):
-                    got = judged(ident, decided(source, False), "gate", distribution)
+    def test_right_kernels_keep_big_inputs(self):
+        for ident in ("1p", "50k"):  # softmax: where big logits are what goes wrong
+            for name, source in rights(ident).items():
+                with self.subTest(workload=ident, kernel=name):
+                    got = judged(ident, decided(source, False), "gate", "outlier")
                     self.assertTrue(score.passes(got), got)
 
     def test_plain_jax_is_right_too(self):
