@@ -81,30 +81,45 @@ jb_setup_packages() {
   rm -f "$jb_root/.setup.log"
 }
 
+# The venv that lies there is kept whatever `python3` the PATH finds today, as long
+# as it works and came from this lock file.  A new one replaces the old one only
+# when it is complete.
 jb_setup_venv() {
-  local lock="$jb_root/harness/requirements.lock" stamp="$jb_root/.venv/.jaxbench-lock" python want
+  local lock="$jb_root/harness/requirements.lock" venv="$jb_root/.venv" python want
+  want=$(sha256sum <"$lock")
+  [ "$(cat "$venv/.jaxbench-lock" 2>/dev/null)" = "$want" ] && "$venv/bin/python" -c '' 2>/dev/null && return 0
   python=$(jb_find_python) || jb_die "no Python 3.11 or later with headers and a shared libpython. Install python3-dev, or set JAXBENCH_PYTHON to one that has them."
-  want="$(sha256sum <"$lock") $("$python" -c 'import sys; print(sys.version.split()[0], sys.base_prefix)')"
-  [ -x "$jb_root/.venv/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ] && return 0
-  jb_say "making .venv with $python (jax, jaxlib, libtpu; about 1 GB, once)"
-  rm -rf "$jb_root/.venv"
-  "$python" -m venv "$jb_root/.venv" || jb_die "'$python -m venv' failed; install python3-venv"
-  "$jb_root/.venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock" 2>&1 |
-    grep -v 'WARNING: Location' >&2
-  [ "${PIPESTATUS[0]}" = 0 ] || jb_die "pip could not install harness/requirements.lock (see above); nothing else was changed. Run again to resume."
-  printf '%s\n' "$want" >"$stamp"
+  jb_say "making .venv with $python (jax, jaxlib, libtpu; about 1 GB, once, some minutes)"
+  rm -rf "$venv.old"
+  [ -e "$venv" ] && mv "$venv" "$venv.old"
+  if "$python" -m venv "$venv" && jb_pip "$lock"; then
+    printf '%s\n' "$want" >"$venv/.jaxbench-lock"
+    rm -rf "$venv.old"
+    return 0
+  fi
+  rm -rf "$venv"
+  [ -e "$venv.old" ] && mv "$venv.old" "$venv"
+  jb_die "could not make .venv with $python from harness/requirements.lock (see above); nothing was changed. Run again to try again."
 }
 
-# Configure once, then let the generator decide what is stale; quiet unless it fails.
+jb_pip() {
+  "$jb_root/.venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$1" 2>&1 |
+    grep -v 'WARNING: Location' >&2
+  return "${PIPESTATUS[0]}"
+}
+
+# Configure when options or the venv's Python changed, then let the generator
+# decide what is stale; quiet when nothing is.
 jb_setup_build() {
-  local dir=$1 log="$1/setup.log"
+  local dir=$1 log="$1/setup.log" options
   shift
   mkdir -p "$dir"
-  if [ ! -f "$dir/CMakeCache.txt" ] || [ "$(cat "$dir/.options" 2>/dev/null)" != "$*" ]; then
-    jb_say "configuring $(basename "$dir")"
+  options="$* $("$jb_root/.venv/bin/python" -c 'import sys; print(sys.version.split()[0], sys.base_prefix)')"
+  if [ ! -f "$dir/CMakeCache.txt" ] || [ "$(cat "$dir/.options" 2>/dev/null)" != "$options" ]; then
+    jb_say "configuring and building $(basename "$dir") (about a minute)"
     cmake -S "$jb_root" -B "$dir" -DJAXBENCH_PYTHON="$jb_root/.venv/bin/python" "$@" >"$log" 2>&1 ||
       { rm -f "$dir/CMakeCache.txt"; tail -n 30 "$log" >&2; jb_die "cmake failed; the log is $log"; }
-    printf '%s\n' "$*" >"$dir/.options"
+    printf '%s\n' "$options" >"$dir/.options"
   fi
   cmake --build "$dir" -j "$(nproc)" >"$log" 2>&1 || { grep -E 'error|Error|\*\*\*' "$log" | head -n 30 >&2; jb_die "the build failed; the log is $log"; }
 }

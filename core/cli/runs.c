@@ -230,6 +230,11 @@ int jb_runs_conduct(jb_cli *c, const jb_study *s, const char *run_dir)
         engine_options(c, s, layout, &p, run_dir, &o);
         rc = jb_runs_catch_signals(&o.stop, &o.stop_fd, &err);
     }
+    if (rc == 0 && !c->quiet) {
+        char expected[48] = "";
+        if (p.expected > 0) snprintf(expected, sizeof expected, ", %lld candidates", (long long)p.expected);
+        fprintf(c->err, "%s: %zu cells%s; the record: %s\n", s->name, s->cell_count, expected, run_dir);
+    }
     if (rc == 0) rc = jb_engine_run(&o, &result, &err);
     jb_progress_free(o.progress);
     if (result.torn_bytes)

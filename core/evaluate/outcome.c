@@ -8,25 +8,25 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct { const char *name; uint32_t stage; int leaves; } OUTCOMES[JB_OUTCOME_COUNT + 1] = {
-    [0] = { "?", 0, 0 },
-    [JB_OUTCOME_OK] = { "ok", 0, 0 },
-    [JB_OUTCOME_NO_CODE] = { "no-code", JB_STAGE_EXTRACT, 0 },
-    [JB_OUTCOME_TRUNCATED] = { "truncated", JB_STAGE_EXTRACT, 0 },
-    [JB_OUTCOME_SYNTAX] = { "syntax", JB_STAGE_TRACE, 0 },
-    [JB_OUTCOME_TRACE_ERROR] = { "trace-error", JB_STAGE_TRACE, 0 },
-    [JB_OUTCOME_CONTRACT] = { "contract", JB_STAGE_TRACE, 0 },
-    [JB_OUTCOME_NOT_PALLAS] = { "not-pallas", JB_STAGE_INSPECT, 0 },
-    [JB_OUTCOME_SUSPICIOUS] = { "suspicious", JB_STAGE_INSPECT, 0 },
-    [JB_OUTCOME_COMPILE_ERROR] = { "compile-error", JB_STAGE_COMPILE, 0 },
-    [JB_OUTCOME_COMPILE_TIMEOUT] = { "compile-timeout", JB_STAGE_COMPILE, 0 },
-    [JB_OUTCOME_RUNTIME_ERROR] = { "runtime-error", JB_STAGE_CHECK, 0 },
-    [JB_OUTCOME_TIMEOUT] = { "timeout", JB_STAGE_CHECK, 0 },
-    [JB_OUTCOME_WRONG] = { "wrong", JB_STAGE_CHECK, 0 },
-    [JB_OUTCOME_INCONCLUSIVE] = { "inconclusive", JB_STAGE_CHECK, 0 },
-    [JB_OUTCOME_INFRA] = { "infra", 0, 1 },
-    [JB_OUTCOME_SKIPPED] = { "skipped", 0, 1 },
-    [JB_OUTCOME_CANCELLED] = { "cancelled", 0, 1 },
+static const struct { const char *name; int leaves; } OUTCOMES[JB_OUTCOME_COUNT + 1] = {
+    [0] = { "?", 0 },
+    [JB_OUTCOME_OK] = { "ok", 0 },
+    [JB_OUTCOME_NO_CODE] = { "no-code", 0 },
+    [JB_OUTCOME_TRUNCATED] = { "truncated", 0 },
+    [JB_OUTCOME_SYNTAX] = { "syntax", 0 },
+    [JB_OUTCOME_TRACE_ERROR] = { "trace-error", 0 },
+    [JB_OUTCOME_CONTRACT] = { "contract", 0 },
+    [JB_OUTCOME_NOT_PALLAS] = { "not-pallas", 0 },
+    [JB_OUTCOME_SUSPICIOUS] = { "suspicious", 0 },
+    [JB_OUTCOME_COMPILE_ERROR] = { "compile-error", 0 },
+    [JB_OUTCOME_COMPILE_TIMEOUT] = { "compile-timeout", 0 },
+    [JB_OUTCOME_RUNTIME_ERROR] = { "runtime-error", 0 },
+    [JB_OUTCOME_TIMEOUT] = { "timeout", 0 },
+    [JB_OUTCOME_WRONG] = { "wrong", 0 },
+    [JB_OUTCOME_INCONCLUSIVE] = { "inconclusive", 0 },
+    [JB_OUTCOME_INFRA] = { "infra", 1 },
+    [JB_OUTCOME_SKIPPED] = { "skipped", 1 },
+    [JB_OUTCOME_CANCELLED] = { "cancelled", 1 },
 };
 
 static const char *const STAGES[JB_STAGE_COUNT + 1] = { "?", "extract", "trace", "export", "inspect",
@@ -42,7 +42,6 @@ uint32_t jb_outcome_from_name(const char *name)
 }
 
 int jb_outcome_leaves(uint32_t outcome) { return outcome <= JB_OUTCOME_COUNT && OUTCOMES[outcome].leaves; }
-uint32_t jb_outcome_stage(uint32_t outcome) { return outcome <= JB_OUTCOME_COUNT ? OUTCOMES[outcome].stage : 0; }
 
 const char *jb_stage_name(uint32_t stage) { return STAGES[stage <= JB_STAGE_COUNT ? stage : 0]; }
 
@@ -88,13 +87,14 @@ static void say_stage(jb_judgement *out, const char *name, const cJSON *stage, c
     finish_words(out, &b);
 }
 
-static void say_findings(jb_buf *b, const cJSON *findings, const char *lead, int with_detail)
+/* Every finding that is no label; `except` was said already. */
+static void say_findings(jb_buf *b, const cJSON *findings, const char *lead, int with_detail, const char *except)
 {
     const cJSON *f;
     const char *sep = lead;
     cJSON_ArrayForEach(f, findings)
     {
-        if (!jb_json_str(f, "outcome", "")[0]) continue; /* a label */
+        if (!jb_json_str(f, "outcome", "")[0] || strcmp(jb_json_str(f, "id", ""), except) == 0) continue; /* "": a label */
         jb_buf_puts(b, sep);
         say(b, jb_json_str(f, "id", "finding"));
         if (with_detail && jb_json_str(f, "detail", "")[0]) {
@@ -105,7 +105,7 @@ static void say_findings(jb_buf *b, const cJSON *findings, const char *lead, int
     }
 }
 
-/* "robust: error_ratio on outlier draw 1 of gate: 7.2 > 1.25, <reason>; also unread-input" */
+/* "robust: error_ratio on outlier inputs (shape gate, draw 1): <reason, or the score>; also unread-input" */
 static void say_killer(jb_judgement *out, const char *headline, const cJSON *set, const cJSON *findings)
 {
     jb_buf b = JB_BUF_INIT(4096);
@@ -118,23 +118,17 @@ static void say_killer(jb_judgement *out, const char *headline, const cJSON *set
         if (jb_json_str(k, "distribution", "")[0]) {
             jb_buf_puts(&b, " on ");
             say(&b, jb_json_str(k, "distribution", ""));
-            jb_buf_printf(&b, " draw %lld of ", (long long)jb_json_i64(k, "draw", 0));
+            jb_buf_puts(&b, " inputs (shape ");
             say(&b, jb_json_str(k, "shape", "?"));
+            jb_buf_printf(&b, ", draw %lld)", (long long)jb_json_i64(k, "draw", 0));
         }
+        jb_buf_puts(&b, ": ");
         const char *text = jb_json_str(k, "score", NULL); /* "inf", "nan" */
-        double score = jb_json_num(k, "score", 0), threshold = jb_json_num(k, "threshold", 0);
-        if (text) {
-            jb_buf_puts(&b, " score ");
-            say(&b, text);
-        } else if (score > threshold) {
-            jb_buf_printf(&b, " score %.3g > %.3g", score, threshold);
-        }
-        if (jb_json_str(k, "reason", "")[0]) {
-            jb_buf_puts(&b, ", ");
-            say(&b, jb_json_str(k, "reason", ""));
-        }
+        if (jb_json_str(k, "reason", "")[0]) say(&b, jb_json_str(k, "reason", ""));
+        else if (text) jb_buf_puts(&b, "score "), say(&b, text);
+        else jb_buf_printf(&b, "score %.3g, threshold %.3g", jb_json_num(k, "score", 0), jb_json_num(k, "threshold", 0));
     }
-    say_findings(&b, findings, "; also ", 0);
+    say_findings(&b, findings, "; also ", 0, jb_json_str(k, "gate", ""));
     finish_words(out, &b);
 }
 
@@ -226,7 +220,7 @@ static int rule_finding(const asked *a, jb_judgement *out)
         if (!word[0]) continue;
         uint32_t o = jb_outcome_from_name(word);
         jb_buf b = JB_BUF_INIT(4096);
-        say_findings(&b, a->findings, "", 1);
+        say_findings(&b, a->findings, "", 1, "");
         finish_words(out, &b);
         return decide(out, o && o != JB_OUTCOME_OK ? o : JB_OUTCOME_SUSPICIOUS, JB_STAGE_INSPECT);
     }

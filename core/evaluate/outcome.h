@@ -18,9 +18,6 @@ int jb_outcome_leaves(uint32_t outcome);
 const char *jb_stage_name(uint32_t stage);     /* "extract", ... "profile" */
 uint32_t jb_stage_from_name(const char *name); /* 0 when unknown or NULL */
 #define JB_STAGE_COUNT 8u
-/* The stage a candidate with this outcome ended at, or 0 for ok. A label of
- * reports; the record says what really ran. */
-uint32_t jb_outcome_stage(uint32_t outcome);
 
 typedef struct jb_judgement {
     uint32_t outcome;   /* JB_OUTCOME_* */

@@ -225,10 +225,14 @@ static int put_methods(cJSON *doc, const jb_records *r)
 static int put_stages(cJSON *doc, const jb_records *r)
 {
     static const char *const words[] = { NULL, "ok", "fail", "skipped", "infra" };
-    int64_t n[JB_STAGE_COUNT + 1][5] = { { 0 } };
-    for (size_t i = 0; i < r->cell_count; i++)
-        for (size_t k = 0; k < r->cells[i].candidate_count; k++)
-            for (uint32_t s = 1; s <= JB_STAGE_COUNT; s++) n[s][r->cells[i].candidates[k].stages[s]]++;
+    int64_t n[JB_STAGE_COUNT + 1][5] = { { 0 } }, decided[JB_STAGE_COUNT + 1][JB_OUTCOME_COUNT + 1] = { { 0 } };
+    for (size_t i = 0; i < r->cell_count; i++) {
+        for (size_t k = 0; k < r->cells[i].candidate_count; k++) {
+            const jb_rec_candidate *c = &r->cells[i].candidates[k];
+            for (uint32_t s = 1; s <= JB_STAGE_COUNT; s++) n[s][c->stages[s]]++;
+            if (c->outcome != JB_OUTCOME_OK && c->outcome <= JB_OUTCOME_COUNT && c->stage <= JB_STAGE_COUNT) decided[c->stage][c->outcome]++;
+        }
+    }
     cJSON *o = jb_json_add_obj(doc, "stages");
     int rc = o ? 0 : JB_ENOMEM;
     for (uint32_t s = 1; rc == 0 && s <= JB_STAGE_COUNT; s++) {
@@ -237,6 +241,10 @@ static int put_stages(cJSON *doc, const jb_records *r)
         if (known && !row) rc = JB_ENOMEM;
         for (size_t w = 1; rc == 0 && row && w < 5; w++)
             if (n[s][w]) rc = jb_json_set_i64(row, words[w], n[s][w]);
+        cJSON *outcomes = rc == 0 && row ? jb_json_add_obj(row, "decided") : NULL;
+        if (rc == 0 && row && !outcomes) rc = JB_ENOMEM;
+        for (uint32_t w = 1; rc == 0 && outcomes && w <= JB_OUTCOME_COUNT; w++)
+            if (decided[s][w]) rc = jb_json_set_i64(outcomes, jb_outcome_name(w), decided[s][w]);
     }
     return rc;
 }

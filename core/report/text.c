@@ -173,9 +173,8 @@ static void print_cells(const page *p, const cJSON *r)
     }
     heading(p, "Workloads");
     print_table(p, &t);
-    fputs("  ", p->out);
     for (uint32_t o = 1; o <= JB_OUTCOME_COUNT; o++)
-        if (used[(unsigned char)jb_report_letter(o)]) fprintf(p->out, "%c %s  ", jb_report_letter(o), jb_outcome_name(o));
+        if (used[(unsigned char)jb_report_letter(o)]) fprintf(p->out, "  %c %s", jb_report_letter(o), jb_outcome_name(o));
     fputs("\n", p->out);
 }
 
@@ -192,8 +191,8 @@ static void print_stages(const page *p, const cJSON *r)
         jb_buf words = JB_BUF_INIT(2048);
         for (size_t i = 0; i < 4; i++) snprintf(n[i], sizeof n[i], "%lld", (long long)jb_json_i64(s, keys[i], 0));
         for (uint32_t o = 1; o <= JB_OUTCOME_COUNT; o++) {
-            int64_t count = jb_json_i64(jb_json_obj(r, "outcomes"), jb_outcome_name(o), 0);
-            if (count && strcmp(jb_stage_name(jb_outcome_stage(o)), s->string) == 0)
+            int64_t count = jb_json_i64(jb_json_obj(s, "decided"), jb_outcome_name(o), 0);
+            if (count)
                 jb_buf_printf(&words, "%s%s %lld", words.len ? ", " : "", jb_outcome_name(o), (long long)count);
         }
         const char *cells[] = { s->string, n[0], n[1], n[2], n[3], words.ptr ? words.ptr : "" };

@@ -58,7 +58,7 @@ static int wanted(struct expand *x, const jb_study_cell *c)
     const jb_study_options *o = x->r->o;
     int hit = o->only_count == 0;
     for (size_t i = 0; i < o->only_count; i++)
-        if (jb_study_is_workload(o->only[i], c->workload) || jb_text_glob(o->only[i], c->name)) {
+        if (jb_study_is_workload(o->only[i], c->workload) || jb_text_glob(o->only[i], c->name) || jb_text_glob(o->only[i], c->label)) {
             x->only_hits[i]++;
             hit = 1;
         }

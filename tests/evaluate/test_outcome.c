@@ -62,7 +62,7 @@ static const struct {
       JB_STAGE_CHECK, JB_OUTCOME_NOT_PALLAS, JB_STAGE_INSPECT, "no kernel" },
     { "not-pallas, wrong", REC(OKS "," FIND("{\"id\":\"not-pallas\",\"outcome\":\"not-pallas\"}") "," CHECK, FAIL("")), JB_STAGE_CHECK, JB_OUTCOME_NOT_PALLAS, JB_STAGE_INSPECT, "Pallas" },
     { "wrong", REC(OKS "," FIND("") "," CHECK, FAIL(",\"killer\":{\"gate\":\"error_ratio\",\"shape\":\"gate\",\"distribution\":\"outlier\",\"draw\":1,\"score\":7.2,\"threshold\":1.25,\"reason\":\"rms\"}")),
-      JB_STAGE_CHECK, JB_OUTCOME_WRONG, JB_STAGE_CHECK, "robust: error_ratio on outlier draw 1 of gate score 7.2 > 1.25, rms" },
+      JB_STAGE_CHECK, JB_OUTCOME_WRONG, JB_STAGE_CHECK, "robust: error_ratio on outlier inputs (shape gate, draw 1): rms" },
     { "wrong names findings", REC(OKS "," FIND("{\"id\":\"embedded-constant\",\"outcome\":\"suspicious\",\"detail\":\"64 KiB\"}") "," CHECK, FAIL("")),
       JB_STAGE_CHECK, JB_OUTCOME_WRONG, JB_STAGE_CHECK, "also embedded-constant" },
     { "infinite score", REC(OKS "," CHECK, FAIL(",\"killer\":{\"gate\":\"nonfinite\",\"score\":\"inf\",\"threshold\":0}")), JB_STAGE_CHECK, JB_OUTCOME_WRONG, JB_STAGE_CHECK, "score inf" },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The example of docs/plugin_guide.md: built with the very line of the guide, loaded
  * by the registry, checked like any plugin, and judging as the guide says. */
-#include "plugins/checkers/common/testing.h"
+#include "tests/checkers/testing.h"
 
 #include "core/base/fs.h"
 #include "core/registry/registry.h"

@@ -3,7 +3,7 @@
  * dtypes, the worst elements, and one bad element among many. */
 #include "allclose.c"
 
-#include "../common/testing.h"
+#include "tests/checkers/testing.h"
 
 #define INF ((double)INFINITY)
 #define QNAN ((double)NAN)

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../common/testing.h"
+#include "tests/checkers/testing.h"
 
 static const struct {
     uint32_t coverage;

@@ -4,7 +4,7 @@
  * element among ten million. */
 #include "error_ratio.c"
 
-#include "../common/testing.h"
+#include "tests/checkers/testing.h"
 
 #define INF ((double)INFINITY)
 #define QNAN ((double)NAN)

@@ -3,7 +3,7 @@
  * inputs beyond the range. */
 #include "nonfinite.c"
 
-#include "../common/testing.h"
+#include "tests/checkers/testing.h"
 
 #define INF ((double)INFINITY)
 #define QNAN ((double)NAN)

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../common/testing.h"
+#include "tests/checkers/testing.h"
 
 static jb_tensor meta(uint32_t dtype, uint32_t rank, int64_t a, int64_t b)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugins/checkers/common/testing.h - for the tests of the checkers: tensors from
+/* tests/checkers/testing.h - for the tests of the checkers: tensors from
  * literals, one gate with options as a study would write them, one trial.  Each
  * test includes its checker's source, so `component` is that checker. */
 #ifndef JB_CHECKER_TESTING_H
