@@ -142,6 +142,8 @@ static const char *const DENIED[] = {
     "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp", "pidfd_getfd", "pidfd_open", "pidfd_send_signal",
     /* the network; descriptor 3 exists already and needs only read and write */
     "socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "sendmsg", "sendmmsg", "recvmsg", "recvmmsg",
+    /* memory outside the address space, which no rlimit counts */
+    "memfd_create", "memfd_secret", "shmget", "msgget", "semget",
     /* programs */
     "execve", "execveat", "fork", "vfork", "setsid", "setpgid",
     /* mounts and namespaces */

@@ -29,6 +29,7 @@ HOSTILE = [
     ("exit_forged.py", {"trace-error"}, ""),
     ("segv.py", {"trace-error"}, "SIGSEGV|signal 11|Segmentation"),
     ("alloc.py", {"trace-error"}, "[Mm]emory"),
+    ("memfd.py", {"ok"}, ""),
     ("fork_bomb.py", {"trace-error", "timeout"}, ""),
     ("chatty.py", {"ok"}, ""),
     ("spy.py", {"ok"}, "denied"),
