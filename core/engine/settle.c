@@ -156,7 +156,7 @@ int jb_settle(jb_cell *c, jb_candidate *k, const cJSON *record, uint32_t attempt
     cJSON *whole = jb_record_with_extract(record, &x), *body = NULL;
     int rc = whole ? 0 : jb_err(&err, JB_ENOMEM, "cell %s: out of memory", c->plan->label);
     if (rc == 0) {
-        jb_judge_record(whole, c->e->o->headline, jb_job_judges(c->plan->job, k->last_stage), &k->judged);
+        jb_judge_record(whole, c->e->o->headline, k->last_stage, &k->judged);
         body = done_body(c, k, k->key, &k->judged, attempts, shared);
         if (!body || jb_json_set_i64(body, "op", (int64_t)k->op) || jb_json_set_str(body, "status", "done"))
             rc = jb_err(&err, JB_ENOMEM, "cell %s: out of memory", c->plan->label);

@@ -271,12 +271,6 @@ out:
 
 /* ---- variations ---------------------------------------------------------------------------- */
 
-uint32_t jb_job_judges(const cJSON *job, uint32_t last_stage)
-{
-    int left_out = has_text(jb_json_obj(job, "skip"), "check");
-    return left_out && last_stage >= JB_STAGE_CHECK ? JB_STAGE_COMPILE : last_stage;
-}
-
 int jb_job_has_final(const cJSON *job)
 {
     const cJSON *set, *row;

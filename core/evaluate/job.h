@@ -32,10 +32,6 @@ int jb_job_build(const jb_workload *w, const jb_gateset *const *sets, size_t set
  * may not: SHA-256 of the study's seed. */
 #define JB_LOOP_DRAWS "jaxbench-suite-1/loop"
 void jb_job_final_key(const char *seed, char out[JB_HASH_HEX]);
-
-/* The last stage that the outcome may follow: `last_stage`, but before check when
- * the job leaves check out. */
-uint32_t jb_job_judges(const cJSON *job, uint32_t last_stage);
 int jb_job_has_final(const cJSON *job); /* any row with `when: final` */
 /* A copy for the final rows of a candidate whose loop record is `record`; with
  * its modules when the store still holds them all (then *needs_source is 0). */

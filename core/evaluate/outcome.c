@@ -232,10 +232,11 @@ static int rule_inconclusive(const asked *a, jb_judgement *out)
 {
     if (a->last_stage < JB_STAGE_CHECK) return 0;
     const char *verdict = jb_json_str(a->set, "verdict", "");
-    if (strcmp(verdict, "pass") == 0) return 0;
     const cJSON *check = jb_json_obj(a->stages, "check");
+    int unchecked = strcmp(jb_json_str(check, "status", ""), "skipped") == 0; /* then a pass is that of static gates alone */
+    if (strcmp(verdict, "pass") == 0 && !unchecked) return 0;
     jb_buf b = JB_BUF_INIT(1024);
-    if (a->set) {
+    if (a->set && !unchecked) {
         jb_buf_printf(&b, "%s: ", a->headline);
         const char *reason = jb_json_str(a->set, "reason", "");
         say(&b, reason[0] ? reason : "no informative trial is left");

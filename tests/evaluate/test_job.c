@@ -185,19 +185,6 @@ START_TEST(final_jobs_take_modules_from_the_store)
 }
 END_TEST
 
-START_TEST(checks_left_out_do_not_judge)
-{
-    static const char *const skip[] = { "check" };
-    jb_job_settings s = { .skip = skip, .skip_count = 1 }, all = { .seed = "1" };
-    cJSON *job = build(&s), *whole = build(&all);
-    ck_assert_uint_eq(jb_job_judges(job, JB_STAGE_CHECK), JB_STAGE_COMPILE);
-    ck_assert_uint_eq(jb_job_judges(job, JB_STAGE_TRACE), JB_STAGE_TRACE);
-    ck_assert_uint_eq(jb_job_judges(whole, JB_STAGE_TIME), JB_STAGE_TIME);
-    cJSON_Delete(job);
-    cJSON_Delete(whole);
-}
-END_TEST
-
 START_TEST(allocation_failures)
 {
     jb_job_settings s = { .seed = "7" };
@@ -300,7 +287,6 @@ int main(void)
     tcase_add_test(c, keys_of_draws);
     tcase_add_test(c, what_the_key_depends_on);
     tcase_add_test(c, final_jobs_take_modules_from_the_store);
-    tcase_add_test(c, checks_left_out_do_not_judge);
     tcase_add_test(c, allocation_failures);
     tcase_add_test(c, extract_goes_in_front);
     tcase_add_test(c, a_record_without_stages_stays_malformed);

@@ -74,6 +74,7 @@ static const struct {
     { "inconclusive set", REC(OKS "," CHECK, ",\"gates\":{\"robust\":{\"verdict\":\"inconclusive\",\"reason\":\"no draw\"}}"), JB_STAGE_CHECK, JB_OUTCOME_INCONCLUSIVE, JB_STAGE_CHECK, "robust: no draw" },
     { "headline missing", REC(OKS "," CHECK, ",\"gates\":{\"literature\":{\"verdict\":\"pass\"}}"), JB_STAGE_CHECK, JB_OUTCOME_INCONCLUSIVE, JB_STAGE_CHECK, "robust was not run" },
     { "check skipped", REC(OKS ",\"check\":{\"status\":\"skipped\",\"reason\":\"no memory\"}", ""), JB_STAGE_CHECK, JB_OUTCOME_INCONCLUSIVE, JB_STAGE_CHECK, "no memory" },
+    { "check skipped, coverage passed", REC(OKS ",\"check\":{\"status\":\"skipped\",\"reason\":\"skipped on request\"}", ",\"gates\":{\"robust\":{\"verdict\":\"pass\"}}"), JB_STAGE_CHECK, JB_OUTCOME_INCONCLUSIVE, JB_STAGE_CHECK, "skipped on request" },
     { "check not asked for", REC(OKS, ""), JB_STAGE_COMPILE, JB_OUTCOME_OK, 0, "" },
     { "escapes", REC("\"trace\":{\"status\":\"fail\",\"reason\":\"\\u001b[31mred\\u0007\"}", ""), JB_STAGE_CHECK, JB_OUTCOME_TRACE_ERROR, JB_STAGE_TRACE, "\\x1b[31mred\\x07" },
     { "no stages", "{\"schema\":1}", JB_STAGE_CHECK, JB_OUTCOME_INFRA, 0, "no stages" },
