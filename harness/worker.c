@@ -505,6 +505,7 @@ int jb_worker_run(const jb_worker_options *o)
     jb_worker *w = jb_alloc(sizeof *w);
     if (w == NULL || set_up(w, o) != 0) {
         jb_free(w);
+        close(o->zygote); /* as below: else the caller would wait for the zygote, and our peer for us */
         return 1;
     }
     while (!w->quit && turn(w) == 0) {

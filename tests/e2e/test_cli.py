@@ -6,7 +6,7 @@ import pathlib
 import tempfile
 import unittest
 
-from tests.e2e.program import KERNELS, ROOT, jaxbench
+from tests.e2e.program import KERNELS, ROOT, environment, jaxbench
 
 STUDY = """schema: 1
 name: t
@@ -139,6 +139,13 @@ class Verbs(unittest.TestCase):
             self.assertIn(word, prompt.out)
         self.assertNotIn("{{", prompt.out)
         self.assertEqual(jaxbench("show", "workload", "nope").code, 2)
+
+    def test_a_cache_that_cant_be_made_is_an_error_not_a_hang(self):
+        with tempfile.NamedTemporaryFile() as file:  # a file where the folder should be
+            done = jaxbench("eval", KERNELS / "gemm_scratch.py", "--workload", "8p", "--shape", "tiny", "--skip", "compile",
+                            env=environment(JAXBENCH_CACHE=file.name), timeout=60)
+        self.assertIn(done.code, (1, 4), done)
+        self.assertIn("cache", done.out + done.err)
 
     def test_doctor(self):
         done = jaxbench("doctor", "--json")
