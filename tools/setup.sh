@@ -82,8 +82,8 @@ jb_setup_packages() {
 }
 
 # The venv that lies there is kept whatever `python3` the PATH finds today, as long
-# as it works and came from this lock file.  A new one replaces the old one only
-# when it is complete.
+# as it works and came from this lock file.  Where the new one can't be made, the
+# old one is put back.
 jb_setup_venv() {
   local lock="$jb_root/harness/requirements.lock" venv="$jb_root/.venv" python want
   want=$(sha256sum <"$lock")
