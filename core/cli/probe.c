@@ -19,6 +19,7 @@
 
 #define OUT_MAX (1u << 20)
 #define ERR_MAX (64u << 10)
+#define EXPLAIN_MS 120000 /* a worker that starts after all compiles a kernel first */
 
 struct probe {
     pid_t pid;
@@ -99,13 +100,33 @@ static int reap(struct probe *p)
     return status;
 }
 
-/* The last line of its stderr that isn't empty: usually the reason. */
-static void last_words(const jb_buf *text, char *out, size_t size)
+/* Its first own complaint ("jaxbench-worker: ..."): the cause, where later lines
+ * are consequences and hints.  0 when there is none. */
+static int first_complaint(const jb_buf *text, size_t *begin, size_t *end)
+{
+    static const char MARK[] = "jaxbench-worker: ";
+    for (size_t at = 0; at < text->len;) {
+        const char *lf = memchr(text->ptr + at, '\n', text->len - at);
+        size_t stop = lf ? (size_t)(lf - text->ptr) : text->len;
+        if (stop - at > sizeof MARK - 1 && !memcmp(text->ptr + at, MARK, sizeof MARK - 1)) {
+            *begin = at + sizeof MARK - 1;
+            *end = stop;
+            return 1;
+        }
+        at = stop + 1;
+    }
+    return 0;
+}
+
+/* Why it ended: its first complaint, else the last line that isn't empty. */
+static void reason(const jb_buf *text, char *out, size_t size)
 {
     jb_buf safe = JB_BUF_INIT(4096);
     size_t end = text->len, begin;
-    while (end && strchr("\r\n \t", text->ptr[end - 1])) end--;
-    for (begin = end; begin && text->ptr[begin - 1] != '\n';) begin--;
+    if (!first_complaint(text, &begin, &end)) {
+        while (end && strchr("\r\n \t", text->ptr[end - 1])) end--;
+        for (begin = end; begin && text->ptr[begin - 1] != '\n';) begin--;
+    }
     if (end - begin > 300) end = begin + 300;
     if (end > begin) jb_text_escape(&safe, text->ptr + begin, end - begin, 0);
     snprintf(out, size, "%s", safe.ptr ? safe.ptr : "");
@@ -115,7 +136,7 @@ static void last_words(const jb_buf *text, char *out, size_t size)
 static int judge(const char *worker, int reading, int status, int timeout_ms, const struct probe *p, jb_error *err)
 {
     char words[400];
-    last_words(&p->texts[1], words, sizeof words);
+    reason(&p->texts[1], words, sizeof words);
     const char *gap = words[0] ? ": " : "";
     if (reading == JB_ETIMEOUT) {
         jb_err(err, JB_ETIMEOUT, "%s --probe said nothing for %d s%s%s", worker, timeout_ms / 1000, gap, words);
@@ -154,4 +175,18 @@ cJSON *jb_cli_probe(const char *worker, int timeout_ms, jb_error *err)
     jb_buf_free(&p.texts[0]);
     jb_buf_free(&p.texts[1]);
     return o;
+}
+
+void jb_cli_explain_worker(const char *worker, jb_error *err)
+{
+    jb_error why = JB_ERROR_INIT;
+    if (err->code != JB_EIO) return; /* it never came to run, and the message says so */
+    cJSON *o = jb_cli_probe(worker, EXPLAIN_MS, &why);
+    if (!o && why.message[0]) {
+        jb_error was = *err;
+        jb_err(err, was.code, "%.120s: %s", was.message, why.message);
+        jb_err_hint(err, "%s", why.hint);
+        err->flags = was.flags;
+    }
+    cJSON_Delete(o);
 }
