@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
-VMEM_LIMIT = 100 << 20  # bytes; 512 rows of 8192 in, out and summed, and two buffers of each panel
+VMEM_LIMIT = 64 << 20  # bytes; 256 rows of 8192 in, out and summed, and two buffers of each panel
 
 
 def _divisor(n, most, unit):
@@ -46,7 +46,7 @@ def workload(x, gate_kernel, up_kernel, down_kernel):
     padded and cut by the grid, rows do not mix; E and M never are, because they are summed."""
     batch, seq, emb = x.shape
     hidden, tokens = gate_kernel.shape[1], batch * seq
-    rows, panel = min(512, tokens), _divisor(hidden, 256, 128)
+    rows, panel = min(256, tokens), _divisor(hidden, 256, 128)
     block = pl.BlockSpec((rows, emb), lambda i, j: (i, 0))
     into = pl.BlockSpec((emb, panel), lambda i, j: (0, j))
     y = pl.pallas_call(

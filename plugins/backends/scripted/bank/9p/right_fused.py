@@ -30,7 +30,7 @@ def workload(x, gate_kernel, up_kernel, down_kernel):
     b, s, e = x.shape
     m = gate_kernel.shape[1]
     tokens = b * s
-    block_t = min(<<256|512>>, tokens)
+    block_t = min(<<128|256>>, tokens)
     block_m = largest_divisor(m, <<128|256>>)
     out = pl.pallas_call(
         mlp_kernel,
@@ -44,6 +44,6 @@ def workload(x, gate_kernel, up_kernel, down_kernel):
         out_specs=pl.BlockSpec((block_t, e), lambda i, j: (i, 0)),
         out_shape=jax.ShapeDtypeStruct((tokens, e), x.dtype),
         scratch_shapes=[pltpu.VMEM((block_t, e), jnp.float32)],
-        compiler_params=pltpu.CompilerParams(vmem_limit_bytes=100 * 1024 * 1024),
+        compiler_params=pltpu.CompilerParams(vmem_limit_bytes=64 * 1024 * 1024),
     )(x.reshape(tokens, e), gate_kernel, up_kernel, down_kernel)
     return out.reshape(b, s, e)
