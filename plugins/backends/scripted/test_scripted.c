@@ -20,7 +20,7 @@ static const char *const WORKLOADS[] = { "1p", "8p", "9p", "12p", "13p", "50k" }
 
 /* What the backend promises to show. */
 static const char *const FAULTS[] = { "prose", "cut-off", "syntax", "no-kernel", "bad-block", "vmem-overflow", "lost-tail", "wrong-mask",
-                                      "bf16-accumulator", "wrong-eps", "no-max", "zeros", "overflow", "wrong-branch", "wrong-label" };
+                                      "bf16-accumulator", "wrong-eps", "no-max", "zeros", "overflow", "clamp", "wrong-branch", "wrong-label" };
 #define FAULT_COUNT (sizeof FAULTS / sizeof *FAULTS)
 
 /* ---- a host and a backend ------------------------------------------------------ */

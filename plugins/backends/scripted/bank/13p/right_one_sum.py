@@ -40,7 +40,7 @@ def mean_loss_kernel(h_ref, w_ref, label_ref, out_ref, m_ref, l_ref, target_ref,
 def workload(hidden, weight, labels):
     t, h = hidden.shape
     v = weight.shape[1]
-    block_t, block_v = min(<<128|256|512>>, t), min(<<512|768>>, v)
+    block_t, block_v = min(<<128|256>>, t), min(<<512|768>>, v)
     mean = pl.pallas_call(
         functools.partial(mean_loss_kernel, tokens=t, vocab=v),
         grid=(pl.cdiv(t, block_t), pl.cdiv(v, block_v)),
