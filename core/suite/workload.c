@@ -166,7 +166,7 @@ static int resolve_dims(const cJSON *shape, const cJSON *symbols, cJSON *dims, j
     return 0;
 }
 
-/* {normal: {std, mean}} with both numbers, or {uniform: {low, high}}. */
+/* {normal: {std, mean}} with both numbers, {uniform: {low, high}} or {integers: {low, high}}. */
 static int resolve_draw(const cJSON *draw, const cJSON *symbols, cJSON *row, jb_error *err)
 {
     const cJSON *of = draw ? draw->child : NULL;

@@ -28,7 +28,7 @@ struct key {
 };
 
 static const char *const TIERS[] = { "production", "translated", NULL };
-static const char *const ROLES[] = { "activation", "weight", "bias", "scale", NULL };
+static const char *const ROLES[] = { "activation", "weight", "bias", "scale", "index", NULL };
 
 static const struct key TOP[] = {
     { "schema", NUMBER_1, 1, NULL },     { "id", TEXT, 1, NULL },
@@ -48,9 +48,9 @@ static const struct key INPUT[] = {
     { "role", TEXT, 1, ROLES }, { "published", TEXT, 0, NULL },  { "repaired", DRAW, 1, NULL },
 };
 static const struct key OUTPUT[] = { { "name", TEXT, 0, NULL }, { "shape", EXPRS, 1, NULL }, { "dtype", TEXT, 1, NULL } };
-static const struct key DRAWS[] = { { "normal", EXPR_MAP, 0, NULL }, { "uniform", EXPR_MAP, 0, NULL } };
+static const struct key DRAWS[] = { { "normal", EXPR_MAP, 0, NULL }, { "uniform", EXPR_MAP, 0, NULL }, { "integers", EXPR_MAP, 0, NULL } };
 static const char *const NORMAL[] = { "std", "mean" };
-static const char *const UNIFORM[] = { "low", "high" };
+static const char *const RANGE[] = { "low", "high" }; /* uniform, integers */
 static const char *const SHAPES_NEEDED[] = { "full", "gate" };
 
 struct check {
@@ -128,25 +128,39 @@ static int check_shapes(const struct check *c, const jb_yaml *n)
     return 0;
 }
 
+/* Indices are whole numbers, and nothing else is: the role, the dtype and the draw say so together. */
+static int check_whole(const struct check *c, const jb_yaml *row)
+{
+    const char *dtype = jb_yaml_get(row, "dtype")->text;
+    int index = !strcmp(jb_yaml_get(row, "role")->text, "index"), whole = !strncmp(dtype, "int", 3) || !strncmp(dtype, "uint", 4);
+    int drawn = jb_yaml_get(jb_yaml_get(row, "repaired"), "integers") != NULL;
+    if (index == whole && whole == drawn) return 0;
+    return jb_yaml_error(c->doc, row, c->err, JB_EINVAL, "role index, an integer dtype and the draw integers go together: input %.40s has only some of them",
+                         jb_yaml_get(row, "name")->text);
+}
+
 static int check_rows(const struct check *c, const jb_yaml *n, const char *key, const struct key *keys, size_t count)
 {
     if (n->kind != JB_YAML_SEQUENCE || !n->count) return bad(c, n, key, "a list with at least one row");
     int status = 0;
-    for (size_t i = 0; i < n->count && !status; i++) status = check_map(c, n->items[i], keys, count, key);
+    for (size_t i = 0; i < n->count && !status; i++) {
+        status = check_map(c, n->items[i], keys, count, key);
+        if (!status && keys == INPUT) status = check_whole(c, n->items[i]);
+    }
     return status;
 }
 
-/* `{normal: {std, mean}}` or `{uniform: {low, high}}`. */
+/* `{normal: {std, mean}}`, `{uniform: {low, high}}` or `{integers: {low, high}}`. */
 static int check_draw(const struct check *c, const jb_yaml *n)
 {
     int status = check_map(c, n, DRAWS, COUNT(DRAWS), "repaired");
     if (status) return status;
-    if (n->count != 1) return bad(c, n, "repaired", "one of normal and uniform");
+    if (n->count != 1) return bad(c, n, "repaired", "one of normal, uniform and integers");
     int normal = !strcmp(n->keys[0]->text, "normal");
-    status = jb_yaml_only_keys(c->doc, n->items[0], normal ? NORMAL : UNIFORM, 2, c->err);
+    status = jb_yaml_only_keys(c->doc, n->items[0], normal ? NORMAL : RANGE, 2, c->err);
     const char *needed = normal ? "std" : NULL;
     for (size_t i = 0; i < 2 && !status; i++) {
-        const char *key = normal ? needed : UNIFORM[i];
+        const char *key = normal ? needed : RANGE[i];
         if (key && !jb_yaml_get(n->items[0], key)) status = jb_yaml_error(c->doc, n->items[0], c->err, JB_EINVAL, "%s needs %s", n->keys[0]->text, key);
     }
     return status;

@@ -6,7 +6,7 @@ Everything but `published` is drawn by NumPy's Philox generator, keyed by the
 SHA-256 of what the draw is, so an array depends on nothing else: not on other
 inputs, on order, on threads or on a backend.  Values are drawn in float32 and
 rounded once to the input's dtype, to nearest even; whoever computes a reference
-starts from the rounded values.
+starts from the rounded values.  Whole numbers are drawn as such.
 
 Distributions (docs/formats.md; formulas of D6 and D9 as in the design notes):
 
@@ -20,8 +20,8 @@ Distributions (docs/formats.md; formulas of D6 and D9 as in the design notes):
   published  the workload's own create_inputs(bfloat16); draw 0 is the public
              one, draw d > 0 folds 32 bits of the SHA-256 into every key it makes
 
-Roles: distributions act on `activation`; `weight`, `bias` and `scale` keep their
-own draw.  `scale` (range safety, `scales` in workload.yaml) multiplies
+Roles: distributions act on `activation`; `weight`, `bias`, `scale` and `index`
+(whole numbers that name rows, tokens or classes) keep their own draw.  `scale` (range safety, `scales` in workload.yaml) multiplies
 activations under every distribution but `published`.
 """
 import contextlib
@@ -32,7 +32,7 @@ import math
 import ml_dtypes
 import numpy as np
 
-ROLES = {"activation": True, "weight": False, "bias": False, "scale": False}  # does a distribution act on it?
+ROLES = {"activation": True, "weight": False, "bias": False, "scale": False, "index": False}  # does a distribution act on it?
 DISTRIBUTIONS = ("published", "own", "outlier", "tiny")
 
 CHANNEL_FACTOR = 20.0
@@ -42,6 +42,8 @@ OTHER_TOKEN_LOG2 = (7.0, 10.0)
 TINY_FACTOR = 2.0 ** -9
 
 _FLOATS = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16, "float32": np.float32}
+_INTEGERS = {"int32": np.int32}
+_DTYPES = {**_FLOATS, **_INTEGERS}
 
 
 class DrawError(Exception):
@@ -59,10 +61,10 @@ def _generator(*identity):
 
 
 def _own(spec, generator):
-    """One input as `repaired` says: float32 of the input's dims."""
+    """One input as `repaired` says: float32 of the input's dims; int64 where it is `integers`."""
     dims, rule = spec["dims"], spec.get("repaired")
     if not isinstance(rule, dict) or len(rule) != 1:
-        raise DrawError(f"input {spec['name']}: `repaired` should be one of normal, uniform; it is {rule!r}")
+        raise DrawError(f"input {spec['name']}: `repaired` should be one of normal, uniform, integers; it is {rule!r}")
     (kind, numbers), = rule.items()
     if kind == "normal":
         values = generator.standard_normal(dims, np.float32)
@@ -75,7 +77,9 @@ def _own(spec, generator):
         values *= high - low
         values += low
         return values
-    raise DrawError(f"input {spec['name']}: unknown draw {kind!r}; known are normal, uniform")
+    if kind == "integers":
+        return generator.integers(int(numbers["low"]), int(numbers["high"]), dims)
+    raise DrawError(f"input {spec['name']}: unknown draw {kind!r}; known are normal, uniform, integers")
 
 
 def _outliers(values, places):
@@ -104,8 +108,12 @@ def _check(specs, distribution):
     for spec in specs:
         if spec.get("role") not in ROLES:
             raise DrawError(f"input {spec['name']}: unknown role {spec.get('role')!r}; known are {', '.join(ROLES)}")
-        if spec["dtype"] not in _FLOATS:
-            raise DrawError(f"input {spec['name']}: dtype {spec['dtype']} can't be drawn; known are {', '.join(_FLOATS)}")
+        if spec["dtype"] not in _DTYPES:
+            raise DrawError(f"input {spec['name']}: dtype {spec['dtype']} can't be drawn; known are {', '.join(_DTYPES)}")
+        whole = {spec["role"] == "index", spec["dtype"] in _INTEGERS, "integers" in (spec.get("repaired") or {})}
+        if len(whole) > 1:
+            raise DrawError(f"input {spec['name']}: role index, an integer dtype and the draw integers go together; "
+                            f"it has {spec['role']}, {spec['dtype']}, {spec.get('repaired')!r}")
 
 
 def draw(specs, workload, distribution, number, key, scale=1.0):
@@ -127,7 +135,7 @@ def draw(specs, workload, distribution, number, key, scale=1.0):
             factor = scale * (TINY_FACTOR if distribution == "tiny" else 1.0)
             if factor != 1.0:
                 values *= np.float32(factor)
-        arrays.append(values.astype(_FLOATS[spec["dtype"]]))
+        arrays.append(values.astype(_DTYPES[spec["dtype"]]))
     return arrays
 
 

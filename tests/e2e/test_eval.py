@@ -128,8 +128,8 @@ class FullPath(unittest.TestCase):
     """With the real TPU compiler and the gate shapes."""
 
     def test_right_kernel_of_each_workload(self):
-        for workload, folder in (("1p", "1p_flash_attention"), ("8p", "8p_gemm"), ("12p", "12p_rms_norm"),
-                                 ("50k", "50k_matmul_gelu_softmax")):
+        for workload, folder in (("1p", "1p_flash_attention"), ("8p", "8p_gemm"), ("9p", "9p_swiglu_mlp"), ("12p", "12p_rms_norm"),
+                                 ("13p", "13p_cross_entropy"), ("50k", "50k_matmul_gelu_softmax")):
             with self.subTest(workload=workload):
                 record = evaluate([ROOT / "suite/jaxbench" / folder / "plain.py"], workload)["plain.py"]
                 self.assertEqual(record["outcome"], "ok", words(record))

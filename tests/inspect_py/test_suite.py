@@ -6,6 +6,8 @@ import os
 import pathlib
 import unittest
 
+import jax.numpy as jnp
+
 from jaxbench_harness import tracer
 
 from tests.inspect_py import build
@@ -44,6 +46,14 @@ def softmax_inputs(m, k, n):
     return [spec((m, k)), spec((k, n)), spec((n,))]
 
 
+def feed_forward(b, s, e, m):
+    return [spec((b, s, e)), spec((e, m)), spec((e, m)), spec((m, e))]
+
+
+def cross_entropy(b, h, v):
+    return [spec((b, h)), spec((h, v)), spec((b,), jnp.int32)]
+
+
 def norm(b, s, e):
     return [spec((b, s, e)), spec((e,))]
 
@@ -51,6 +61,10 @@ def norm(b, s, e):
 def attention_flops(x):
     b, h, s, d = x[0].shape
     return 4 * b * h * s * s * d
+
+
+def feed_forward_flops(x):
+    return 6 * x[0].size * x[1].shape[1]
 
 
 def product(x):
@@ -61,10 +75,17 @@ def first(x):
     return x[0]
 
 
+def one_number(x):
+    return spec((), jnp.float32)
+
+
 # Folder, full shape, gate shapes, output, FLOPs of the formula.
 PLAIN = {
     "8p_gemm": (gemm(8192, 8192, 28672), {"gate": gemm(512, 8192, 512), "ragged": gemm(488, 8192, 392), "tiny": gemm(128, 256, 128)},
                 product, build.gemm_flops),
+    "9p_swiglu_mlp": (feed_forward(2, 4096, 8192, 28672), {"gate": feed_forward(1, 128, 4096, 4096)}, first, feed_forward_flops),
+    "13p_cross_entropy": (cross_entropy(8192, 4096, 128256), {"gate": cross_entropy(128, 1024, 4352), "ragged": cross_entropy(116, 1000, 4203)},
+                          one_number, build.gemm_flops),
     "12p_rms_norm": (norm(8, 4096, 8192), {"gate": norm(1, 512, 8192)}, first, lambda x: 4 * x[0].size),
     "50k_matmul_gelu_softmax": (softmax_inputs(1024, 8192, 8192), {"gate": softmax_inputs(128, 4096, 4096)}, product, build.gemm_flops),
     "1p_flash_attention": (attention(4, 64, 4096, 128), {"gate": attention(1, 2, 2048, 128)}, first, attention_flops),

@@ -2,7 +2,7 @@
 """The error ratio of a candidate in NumPy, written from its definition and apart
 from the checker plugin: what these tests judge kernels and draws with.
 
-With e = x - h for h in fp64, u = 2^-8, slices along the last axis, and for the
+With e = x - h for h in fp64, u the unit roundoff of the output's dtype, slices along the last axis (a scalar is one), and for the
 reference the worse of r_jit and r_op in each denominator:
   max  max|e_c| / (max|e_r| + u/2 max|h|)
   rms  rms(e_c) / (rms(e_r) + u/4 rms(h))
@@ -10,7 +10,7 @@ reference the worse of r_jit and r_op in each denominator:
 """
 import numpy as np
 
-U = 2.0 ** -8
+U = {"bfloat16": 2.0 ** -8, "float32": 2.0 ** -24}
 LIMITS = {"max": 1.25, "rms": 1.10, "row": 1.75}
 
 
@@ -22,13 +22,14 @@ class Yardstick:
     """What the references leave of each score: its denominator.  Arrays of one output."""
 
     def __init__(self, r_jit, r_op, h):
-        self.h = h.reshape(-1, h.shape[-1])
+        self.h = h.reshape(-1, h.shape[-1] if h.ndim else 1)
+        u = U[str(r_jit.dtype)]
         wrong = [r.astype(np.float64).reshape(self.h.shape) - self.h for r in (r_jit, r_op)]
         rows = np.max([np.maximum(_rms(w, 1), np.median(_rms(w, 1))) for w in wrong], axis=0)
         noise, size = max(_rms(w) for w in wrong), _rms(self.h)
-        self.max = max(np.max(np.abs(w)) for w in wrong) + U / 2 * np.max(np.abs(self.h))
-        self.rms = noise + U / 4 * size
-        self.row = rows + U / 4 * np.maximum(_rms(self.h, 1), 1e-3 * size)
+        self.max = max(np.max(np.abs(w)) for w in wrong) + u / 2 * np.max(np.abs(self.h))
+        self.rms = noise + u / 4 * size
+        self.row = rows + u / 4 * np.maximum(_rms(self.h, 1), 1e-3 * size)
         self.noise = noise / size
         self.finite = bool(np.isfinite(self.h).all())
 

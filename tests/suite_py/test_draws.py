@@ -70,6 +70,16 @@ class Distributions(unittest.TestCase):
         self.assertTrue((x >= -1).all() and (x <= 3).all())
         self.assertAlmostEqual(x.mean(), 1, delta=0.05)
 
+    def test_integers(self):
+        rows = specs(((4096,), "index", {"integers": {"low": 3, "high": 11}}), ((64, 512), "activation", NORMAL))
+        rows[0]["dtype"] = "int32"
+        for distribution in ("own", "outlier", "tiny"):
+            with self.subTest(distribution=distribution):
+                labels, x = draw(rows, distribution=distribution, scale=4.0)
+                self.assertEqual((str(labels.dtype), sorted(set(labels.tolist()))), ("int32", list(range(3, 11))))
+                self.assertAlmostEqual(labels.mean(), 6.5, delta=0.15)
+                self.assertEqual(str(x.dtype), "bfloat16")
+
     def test_rounded_to_nearest_from_float32(self):
         wide = specs(((64, 64), "activation", NORMAL))
         wide[0]["dtype"] = "float32"
@@ -136,7 +146,10 @@ class Refusals(unittest.TestCase):
             ({"rows": unknown_role}, "x0: unknown role 'banana'"),
             ({"rows": specs(((2,), "weight", {"cauchy": {}}))}, "x0: unknown draw 'cauchy'"),
             ({"rows": specs(((2,), "weight", None))}, "x0: `repaired` should be"),
-            ({"rows": [dict(TWO[0], dtype="int32")]}, "x0: dtype int32"),
+            ({"rows": [dict(TWO[0], dtype="int64")]}, "x0: dtype int64"),
+            ({"rows": [dict(TWO[0], dtype="int32")]}, "x0: role index, an integer dtype"),
+            ({"rows": [dict(TWO[0], role="index")]}, "x0: role index, an integer dtype"),
+            ({"rows": specs(((2,), "weight", {"integers": {"low": 0, "high": 2}}))}, "x0: role index, an integer dtype"),
         ]
         for change, words in cases:
             with self.subTest(words=words), self.assertRaisesRegex(draws.DrawError, words):

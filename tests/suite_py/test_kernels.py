@@ -45,6 +45,13 @@ class Plain(unittest.TestCase):
                 worst = np.max(np.abs(c - r) - 1e-2 * np.abs(c))
                 self.assertLessEqual(worst, 1e-2)
 
+    def test_literature_takes_a_constant_for_the_cross_entropy(self):
+        """ln V and half the variance of a logit: what the loss of unrelated labels is, near enough."""
+        sizes = spec.resolve(spec.read(spec.FOLDERS["13p"] / "workload.yaml"), "gate")["config"]
+        constant = np.log(sizes["vocab_size"]) + sizes["hidden_dim"] * 0.02 ** 2 / 2
+        r = kernels.trial("13p", "gate", "published")["r_jit"][0]
+        self.assertTrue(np.allclose(r, constant, atol=1e-2, rtol=1e-2), (float(r), constant))
+
     def test_literature_takes_zeros_for_the_softmax(self):
         r = kernels.trial("50k", "gate", "published")["r_jit"][0].astype(np.float32)
         self.assertTrue(np.allclose(r, np.zeros_like(r), atol=1e-2, rtol=1e-2))

@@ -15,6 +15,12 @@ ROUNDED_PRODUCT = ("preferred_element_type=jnp.float32)", "preferred_element_typ
 GEMM_BF16 = (("pltpu.VMEM((bm, bn), jnp.float32)", "pltpu.VMEM((bm, bn), jnp.bfloat16)"), ROUNDED_PRODUCT)
 SOFTMAX_BF16 = (("pltpu.VMEM((bm, n), jnp.float32)", "pltpu.VMEM((bm, n), jnp.bfloat16)"), ROUNDED_PRODUCT,
                 ("sum_ref[...] + bias", "sum_ref[...].astype(jnp.float32) + bias"))
+HIDDEN = "jax.nn.silu(gate) * up"
+OUT_BF16 = (("pltpu.VMEM((rows, emb), jnp.float32)", "pltpu.VMEM((rows, emb), jnp.bfloat16)"),
+            ("down_ref[...], preferred_element_type=jnp.float32)", "down_ref[...], preferred_element_type=jnp.float32).astype(jnp.bfloat16)"))
+NO_MAX_13P = (("jnp.maximum(max_ref[...], jnp.max(logits, axis=-1, keepdims=True))", "jnp.zeros_like(max_ref[...])"),
+              ("jnp.full_like(max_ref, NOTHING)", "jnp.zeros_like(max_ref)"))
+LOSS = "max_ref[...] + jnp.log(norm_ref[...]) - picked_ref[...]"
 EPS = "lax.rsqrt(mean_square + EPSILON)"
 MASK = "jnp.where(col <= row, logits, MASKED)"
 GELU = "_gelu(sum_ref"
@@ -29,6 +35,11 @@ WRONG = [
     ("8p", "last block of K left out", ("own",), (("k // bk)", "k // bk - 1)"),)),
     ("8p", "sum begins at 1", ("own",), (("jnp.zeros_like(sum_ref)", "jnp.ones_like(sum_ref)"),)),
     ("8p", "1 % too large", ("own",), (("sum_ref[...].astype(c_ref", "(sum_ref[...] * 1.01).astype(c_ref"),)),
+    ("9p", "sigmoid as exp / (1 + exp)", ("outlier",), ((HIDDEN, "gate * (jnp.exp(gate) / (1 + jnp.exp(gate))) * up"),)),
+    ("9p", "silu of the other product", ("own",), ((HIDDEN, "gate * jax.nn.silu(up)"),)),
+    ("9p", "quick form of GELU", ("own",), ((HIDDEN, "gate * jax.nn.sigmoid(1.702 * gate) * up"),)),
+    ("9p", "bf16 accumulator", ("own",), OUT_BF16),
+    ("9p", "last panel left out", ("own",), (("hidden // panel)", "hidden // panel - 1)"),)),
     ("12p", "eps 1e-3", ("tiny",), (("1e-5", "1e-3"),)),
     ("12p", "eps 1e-6", ("tiny",), (("1e-5", "1e-6"),)),
     ("12p", "no eps", ("tiny",), (("1e-5", "0.0"),)),
@@ -37,6 +48,15 @@ WRONG = [
     ("12p", "1 + scale", ("own",), (("scale_ref[...].astype", "1 + scale_ref[...].astype"), ("* 1 +", "* (1 +"), ("jnp.float32)\n    y_ref", "jnp.float32))\n    y_ref"))),
     ("12p", "mean removed", ("own",), (("x_ref[...].astype(jnp.float32)", "x_ref[...].astype(jnp.float32); x = x - jnp.mean(x, axis=-1, keepdims=True)"),)),
     ("12p", "not normalised", ("own",), ((" * " + EPS, ""),)),
+    ("13p", "maximum not subtracted", ("outlier",), NO_MAX_13P),
+    ("13p", "part panel of words left out", ("own", "outlier", "tiny"), (("pl.cdiv(vocabulary, panel)", "vocabulary // panel"),)),
+    ("13p", "padding not masked", ("own",), (("logits = jnp.where(word < vocabulary, logits, NOTHING)", "pass"),)),
+    ("13p", "labels one up", ("own", "outlier"), (("word == label_ref[...]", "word == label_ref[...] + 1"),)),
+    ("13p", "label's logit not subtracted", ("own", "outlier"), ((" - picked_ref[...]", ""),)),
+    ("13p", "sum not rescaled", ("own", "outlier"), (("norm_ref[...] * jnp.exp(max_ref[...] - new_max) +", "norm_ref[...] +"),)),
+    ("13p", "half of the tokens", ("own", "outlier"), (("jnp.mean(losses)", "jnp.mean(losses[:64])"),)),
+    ("13p", "1 % too large", ("own", "outlier", "tiny"), ((LOSS, f"1.01 * ({LOSS})"),)),
+    ("13p", "the constant of the published draw", ("own", "outlier", "tiny"), ((LOSS, "jnp.full_like(loss_ref, 8.583)"),)),
     ("50k", "maximum not subtracted", ("outlier",), NO_MAX_50K),
     ("50k", "no bias", ("own",), ((" + bias_ref[...].astype(jnp.float32)", ""),)),
     ("50k", "no GELU", ("own",), ((GELU, "(sum_ref"),)),
@@ -58,15 +78,19 @@ WRONG = [
     ("1p", "sum not rescaled", ("own",), (("sum_ref[...] * shrink +", "sum_ref[...] +"),)),
 ]
 # Seen under no other distribution of the loop: what that distribution is in `robust` for.
-ONLY = {("12p", "eps 1e-3"), ("12p", "eps 1e-6"), ("12p", "no eps"), ("12p", "eps outside the root"),
+ONLY = {("9p", "sigmoid as exp / (1 + exp)"), ("13p", "maximum not subtracted"), ("12p", "eps 1e-3"), ("12p", "eps 1e-6"), ("12p", "no eps"), ("12p", "eps outside the root"),
         ("50k", "maximum not subtracted"), ("1p", "maximum not subtracted"), ("1p", "mask of -30")}
 
 # Another way to the same result, within bf16: a fair gate takes them.
 RIGHT = [
     ("8p", "K in 512-blocks", (("2048, 128", "512, 128"),)),
     ("8p", "K in one block", (("2048, 128", "8192, 128"),)),
+    ("9p", "silu in fp32", ((HIDDEN, "(jax.nn.silu(gate.astype(jnp.float32)) * up.astype(jnp.float32)).astype(up.dtype)"),)),
+    ("9p", "128-panels", (("256, 128)", "128, 128)"),)),
     ("12p", "rounded before the scale", ((" * scale_ref[...]", ").astype(jnp.bfloat16).astype(jnp.float32) * scale_ref[...]"), ("y = x * lax", "y = (x * lax"))),
     ("12p", "division by a root", ((EPS, "(1 / jnp.sqrt(mean_square + EPSILON))"),)),
+    ("13p", "256-panels", (("min(1024", "min(256"),)),
+    ("13p", "weights in bf16", (("jnp.exp(logits - new_max)", "jnp.exp(logits - new_max).astype(jnp.bfloat16).astype(jnp.float32)"),)),
     ("50k", "erf form of GELU", ((GELU, "(lambda y: jax.nn.gelu(y, approximate=False))(sum_ref"),)),
     ("50k", "K in 1024-blocks", (("k, 512, 128", "k, 1024, 128"),)),
     ("50k", "reciprocal", (("e / jnp.sum(e, axis=-1, keepdims=True)", "e * (1 / jnp.sum(e, axis=-1, keepdims=True))"),)),

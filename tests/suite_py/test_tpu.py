@@ -11,7 +11,7 @@ import unittest
 
 from tests.suite_py import HARNESS, spec
 
-SECONDS = 240
+SECONDS = 480
 CODE = """
 import json, sys, time
 import jax, jax.numpy as jnp
