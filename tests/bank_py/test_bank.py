@@ -89,14 +89,8 @@ def outputs(source, inputs):
         return np.asarray(jax.jit(scope["workload"])(*inputs))
 
 
-@functools.cache
-def yardstick(ident, shape, distribution):
-    trial = kernels.trial(ident, shape, distribution)
-    return score.Yardstick(trial["r_jit"][0], trial["r_op"][0], trial["h"][0])
-
-
 def judged(ident, source, shape, distribution):
-    return yardstick(ident, shape, distribution).score(outputs(source, kernels.trial(ident, shape, distribution)["input"]))
+    return kernels.yardstick(ident, shape, distribution).score(outputs(source, kernels.trial(ident, shape, distribution)["input"]))
 
 
 class Bank(unittest.TestCase):
