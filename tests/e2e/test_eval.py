@@ -128,6 +128,7 @@ class FullPath(unittest.TestCase):
 
     def test_right_kernel_of_each_workload(self):
         for workload, folder in (("1p", "1p_flash_attention"), ("8p", "8p_gemm"), ("12p", "12p_rms_norm"),
+                                 ("35k", "35k_gemm_scaling_hardtanh_gelu"), ("40k", "40k_gemm_group_norm_min_bias_add"),
                                  ("50k", "50k_matmul_gelu_softmax")):
             with self.subTest(workload=workload):
                 record = evaluate([ROOT / "suite/jaxbench" / folder / "plain.py"], workload)["plain.py"]

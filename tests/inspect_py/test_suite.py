@@ -21,7 +21,7 @@ def inspect(path, full, gates, output, flops):
     for name, inputs in {"full": full, **gates}.items():
         out = output(inputs)
         shapes[name] = {"config": {}, "flops": flops(inputs), "outputs": [{"dtype": str(out.dtype), "dims": list(out.shape)}],
-                        "inputs": [{"name": "ABC"[n], "dtype": str(s.dtype), "dims": list(s.shape)} for n, s in enumerate(inputs)]}
+                        "inputs": [{"name": "ABCDEF"[n], "dtype": str(s.dtype), "dims": list(s.shape)} for n, s in enumerate(inputs)]}
     job, modules, said = build.job(shapes, "full", list(gates)), {}, []
     environment = os.environ
     try:
@@ -40,8 +40,12 @@ def attention(b, h, s, d):
     return [spec((b, h, s, d))] * 3
 
 
-def softmax_inputs(m, k, n):
+def dense_inputs(m, k, n):
     return [spec((m, k)), spec((k, n)), spec((n,))]
+
+
+def group_norm_inputs(m, k, n):
+    return [spec((m, k)), spec((n, k))] + [spec((n,))] * 3 + [spec((1, n, 1, 1))]
 
 
 def norm(b, s, e):
@@ -57,6 +61,10 @@ def product(x):
     return spec((x[0].shape[0], x[1].shape[1]))
 
 
+def spread(x):
+    return spec((1, x[1].shape[0], x[0].shape[0], 1))
+
+
 def first(x):
     return x[0]
 
@@ -66,7 +74,10 @@ PLAIN = {
     "8p_gemm": (gemm(8192, 8192, 28672), {"gate": gemm(512, 8192, 512), "ragged": gemm(488, 8192, 392), "tiny": gemm(128, 256, 128)},
                 product, build.gemm_flops),
     "12p_rms_norm": (norm(8, 4096, 8192), {"gate": norm(1, 512, 8192)}, first, lambda x: 4 * x[0].size),
-    "50k_matmul_gelu_softmax": (softmax_inputs(1024, 8192, 8192), {"gate": softmax_inputs(128, 4096, 4096)}, product, build.gemm_flops),
+    "35k_gemm_scaling_hardtanh_gelu": (dense_inputs(4096, 8192, 8192), {"gate": dense_inputs(512, 8192, 512)}, product, build.gemm_flops),
+    "40k_gemm_group_norm_min_bias_add": (group_norm_inputs(4096, 8192, 8192), {"gate": group_norm_inputs(128, 8192, 2048)}, spread,
+                                         lambda x: 2 * x[0].size * x[1].shape[0]),
+    "50k_matmul_gelu_softmax": (dense_inputs(1024, 8192, 8192), {"gate": dense_inputs(128, 4096, 4096)}, product, build.gemm_flops),
     "1p_flash_attention": (attention(4, 64, 4096, 128), {"gate": attention(1, 2, 2048, 128)}, first, attention_flops),
 }
 

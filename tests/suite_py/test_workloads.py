@@ -19,11 +19,16 @@ FULL = {
     "1p": ({"batch": 4, "seq_len": 4096, "num_heads": 64, "head_dim": 128}, 2199023255552, 1073741824),
     "8p": ({"M": 8192, "K": 8192, "N": 28672}, 3848290697216, 1073741824),
     "12p": ({"batch": 8, "seq_len": 4096, "emb_dim": 8192, "epsilon": 1e-5}, 1342177280, 1073758208),
+    "35k": ({"batch_size": 4096, "in_features": 8192, "out_features": 8192, "scaling_factor": 0.5, "hardtanh_min": -2, "hardtanh_max": 2},
+            549755813888, 268451840),
+    "40k": ({"batch_size": 4096, "in_features": 8192, "out_features": 8192, "num_groups": 512}, 549755813888, 268500992),
     "50k": ({"batch_size": 4096, "in_features": 8192, "out_features": 8192}, 549755813888, 268451840),
 }
 # Upper bounds that design and machine set for a gate shape.
 GATE_FLOPS = 5e9
 GATE = {"1p": [(1, 2, 2048, 128)] * 3, "8p": [(512, 8192), (8192, 512)], "12p": [(1, 512, 8192), (8192,)],
+        "35k": [(512, 8192), (8192, 512), (512,)],
+        "40k": [(128, 8192), (2048, 8192), (2048,), (2048,), (2048,), (1, 2048, 1, 1)],
         "50k": [(128, 4096), (4096, 4096), (4096,)]}
 
 
@@ -115,10 +120,14 @@ class Published(unittest.TestCase):
         for x, key in zip(self.inputs("1p"), jax.random.split(jax.random.key(42), 3), strict=True):
             self.same(x, jax.random.normal(key, (1, 2, 256, 128), jnp.bfloat16))
 
-    def test_softmax(self):
-        x, weight, bias = self.inputs("50k")
-        self.same(x, jax.random.uniform(jax.random.key(0), (32, 256), jnp.bfloat16))
-        self.assertFalse(weight.astype(bool).any() or bias.astype(bool).any())
+    def test_dense_layers(self):
+        # (workload, rows at the shape `tiny`, how many inputs behind x are zeros, how many after them are ones, and zeros)
+        for ident, rows, counts in (("35k", 128, (2, 0, 0)), ("40k", 32, (2, 1, 2)), ("50k", 32, (2, 0, 0))):
+            with self.subTest(workload=ident):
+                x, *others = self.inputs(ident)
+                self.same(x, jax.random.uniform(jax.random.key(0), (rows, 256), jnp.bfloat16))
+                want = [value for value, count in zip((0, 1, 0), counts) for _ in range(count)]
+                self.assertEqual([set(np.unique(other.astype(float))) for other in others], [{value} for value in want])
 
     def test_statistics_of_bf16_draws(self):
         """jax.random in bf16 has few values: measured facts of jax 0.10.2."""

@@ -3,7 +3,8 @@
 (out, in), so weight @ x^T has the features along sublanes: a group of 16 is two
 whole tiles, the minimum runs over sublanes, and the block has the layout of the
 output.  K runs in the inner grid axis over an fp32 scratch; the last step
-normalises, takes the minimum, adds the bias, and rounds once.
+normalises and takes the minimum, some hundred features at a time (all at once is
+right too, and takes the compiler four times as long), adds the bias, and rounds once.
 
 Not tuned: few rows a block, so the weight is read once per 256 rows.
 """
@@ -15,7 +16,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 GROUP = 16  # features; the workload's own number of groups is N / 16 at every shape
 EPSILON = 1e-5
-VMEM_LIMIT = 100 << 20  # bytes; all features of 256 rows in fp32 thrice, and two buffers of the weight
+VMEM_LIMIT = 64 << 20  # bytes; all features of 256 rows in fp32, and two buffers of the weight and of the output
 
 
 def _divisor(n, most, unit):
@@ -38,13 +39,20 @@ def _kernel(x_ref, weight_ref, linear_bias_ref, gn_weight_ref, gn_bias_ref, bias
 
     @pl.when(k == pl.num_programs(1) - 1)
     def _():
-        wide = lambda ref: ref[...].astype(jnp.float32)
-        h = sum_ref[...] + wide(linear_bias_ref)
-        groups = h.reshape(-1, GROUP, h.shape[1])
-        off = groups - jnp.mean(groups, axis=1, keepdims=True)
-        normed = off * lax.rsqrt(jnp.mean(off * off, axis=1, keepdims=True) + EPSILON)
-        least = jnp.min(normed.reshape(h.shape) * wide(gn_weight_ref) + wide(gn_bias_ref), axis=0, keepdims=True)
-        out_ref[...] = (least + wide(bias_ref)).astype(out_ref.dtype)
+        chunk = _divisor(sum_ref.shape[0], 512, GROUP)
+
+        def step(i, least):
+            at = pl.ds(i * chunk, chunk)
+            wide = lambda ref: ref[at, :].astype(jnp.float32)
+            h = sum_ref[at, :] + wide(linear_bias_ref)
+            groups = h.reshape(-1, GROUP, h.shape[1])
+            off = groups - jnp.mean(groups, axis=1, keepdims=True)
+            normed = off * lax.rsqrt(jnp.mean(off * off, axis=1, keepdims=True) + EPSILON)
+            z = normed.reshape(h.shape) * wide(gn_weight_ref) + wide(gn_bias_ref)
+            return jnp.minimum(least, jnp.min(z, axis=0, keepdims=True))
+
+        least = lax.fori_loop(0, sum_ref.shape[0] // chunk, step, jnp.full((1, sum_ref.shape[1]), jnp.inf, jnp.float32))
+        out_ref[...] = (least + bias_ref[...].astype(jnp.float32)).astype(out_ref.dtype)
 
 
 def workload(x, weight, linear_bias, gn_weight, gn_bias, bias):
