@@ -129,7 +129,8 @@ class FullPath(unittest.TestCase):
 
     def test_right_kernel_of_each_workload(self):
         for workload, folder in (("1p", "1p_flash_attention"), ("8p", "8p_gemm"), ("9p", "9p_swiglu_mlp"), ("12p", "12p_rms_norm"),
-                                 ("13p", "13p_cross_entropy"), ("50k", "50k_matmul_gelu_softmax")):
+                                 ("13p", "13p_cross_entropy"), ("35k", "35k_gemm_scaling_hardtanh_gelu"),
+                                 ("40k", "40k_gemm_group_norm_min_bias_add"), ("50k", "50k_matmul_gelu_softmax")):
             with self.subTest(workload=workload):
                 record = evaluate([ROOT / "suite/jaxbench" / folder / "plain.py"], workload)["plain.py"]
                 self.assertEqual(record["outcome"], "ok", words(record))

@@ -23,7 +23,7 @@ def inspect(path, full, gates, output, flops):
     for name, inputs in {"full": full, **gates}.items():
         out = output(inputs)
         shapes[name] = {"config": {}, "flops": flops(inputs), "outputs": [{"dtype": str(out.dtype), "dims": list(out.shape)}],
-                        "inputs": [{"name": "ABC"[n], "dtype": str(s.dtype), "dims": list(s.shape)} for n, s in enumerate(inputs)]}
+                        "inputs": [{"name": "ABCDEF"[n], "dtype": str(s.dtype), "dims": list(s.shape)} for n, s in enumerate(inputs)]}
     job, modules, said = build.job(shapes, "full", list(gates)), {}, []
     environment = os.environ
     try:
@@ -42,7 +42,7 @@ def attention(b, h, s, d):
     return [spec((b, h, s, d))] * 3
 
 
-def softmax_inputs(m, k, n):
+def dense_inputs(m, k, n):
     return [spec((m, k)), spec((k, n)), spec((n,))]
 
 
@@ -52,6 +52,10 @@ def feed_forward(b, s, e, m):
 
 def cross_entropy(b, h, v):
     return [spec((b, h)), spec((h, v)), spec((b,), jnp.int32)]
+
+
+def group_norm_inputs(m, k, n):
+    return [spec((m, k)), spec((n, k))] + [spec((n,))] * 3 + [spec((1, n, 1, 1))]
 
 
 def norm(b, s, e):
@@ -71,6 +75,10 @@ def product(x):
     return spec((x[0].shape[0], x[1].shape[1]))
 
 
+def spread(x):
+    return spec((1, x[1].shape[0], x[0].shape[0], 1))
+
+
 def first(x):
     return x[0]
 
@@ -87,7 +95,10 @@ PLAIN = {
     "13p_cross_entropy": (cross_entropy(8192, 4096, 128256), {"gate": cross_entropy(128, 1024, 4352), "ragged": cross_entropy(116, 1000, 4203)},
                           one_number, build.gemm_flops),
     "12p_rms_norm": (norm(8, 4096, 8192), {"gate": norm(1, 512, 8192)}, first, lambda x: 4 * x[0].size),
-    "50k_matmul_gelu_softmax": (softmax_inputs(1024, 8192, 8192), {"gate": softmax_inputs(128, 4096, 4096)}, product, build.gemm_flops),
+    "35k_gemm_scaling_hardtanh_gelu": (dense_inputs(4096, 8192, 8192), {"gate": dense_inputs(512, 8192, 512)}, product, build.gemm_flops),
+    "40k_gemm_group_norm_min_bias_add": (group_norm_inputs(4096, 8192, 8192), {"gate": group_norm_inputs(128, 8192, 2048)}, spread,
+                                         lambda x: 2 * x[0].size * x[1].shape[0]),
+    "50k_matmul_gelu_softmax": (dense_inputs(1024, 8192, 8192), {"gate": dense_inputs(128, 4096, 4096)}, product, build.gemm_flops),
     "1p_flash_attention": (attention(4, 64, 4096, 128), {"gate": attention(1, 2, 2048, 128)}, first, attention_flops),
 }
 

@@ -49,11 +49,12 @@ def outputs(ident, shape, distribution, draw=0, changes=()):
 
 
 @functools.cache
-def _yardstick(ident, shape, distribution, draw):
+def yardstick(ident, shape, distribution, draw=0):
+    """What kernels are scored with on one trial."""
     t = trial(ident, shape, distribution, draw)
-    return score.Yardstick(t["r_jit"][0], t["r_op"][0], t["h"][0])
+    return score.Yardstick(t["r_jit"][0], t["r_op"][0], t["h"][0], spec.read(spec.FOLDERS[ident] / "workload.yaml")["slice_axes"])
 
 
 def ratio(ident, shape, distribution, draw=0, changes=()):
     """The error ratio of a kernel on one trial (tests/suite_py/score.py)."""
-    return _yardstick(ident, shape, distribution, draw).score(outputs(ident, shape, distribution, draw, changes))
+    return yardstick(ident, shape, distribution, draw).score(outputs(ident, shape, distribution, draw, changes))

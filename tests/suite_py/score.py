@@ -2,8 +2,8 @@
 """The error ratio of a candidate in NumPy, written from its definition and apart
 from the checker plugin: what these tests judge kernels and draws with.
 
-With e = x - h for h in fp64, u the unit roundoff of the output's dtype, slices along the last axis (a scalar is one), and for the
-reference the worse of r_jit and r_op in each denominator:
+With e = x - h for h in fp64, u the unit roundoff of the output's dtype, slices along the last axes (`slice_axes` of
+them; a scalar is one), and for the reference the worse of r_jit and r_op in each denominator:
   max  max|e_c| / (max|e_r| + u/2 max|h|)
   rms  rms(e_c) / (rms(e_r) + u/4 rms(h))
   row  max_i rms_i(e_c) / (max(rms_i(e_r), median_j rms_j(e_r)) + u/4 max(rms_i(h), 1e-3 rms(h)))
@@ -19,10 +19,10 @@ def _rms(x, axis=None):
 
 
 class Yardstick:
-    """What the references leave of each score: its denominator.  Arrays of one output."""
+    """What the references leave of each score: its denominator.  Arrays of one output, whose last `slice_axes` axes are a slice."""
 
-    def __init__(self, r_jit, r_op, h):
-        self.h = h.reshape(-1, h.shape[-1] if h.ndim else 1)
+    def __init__(self, r_jit, r_op, h, slice_axes=1):
+        self.h = h.reshape(-1, int(np.prod(h.shape[-slice_axes:])))
         u = U[str(r_jit.dtype)]
         wrong = [r.astype(np.float64).reshape(self.h.shape) - self.h for r in (r_jit, r_op)]
         rows = np.max([np.maximum(_rms(w, 1), np.median(_rms(w, 1))) for w in wrong], axis=0)

@@ -21,14 +21,19 @@ FULL = {
     "9p": ({"batch": 2, "seq_len": 4096, "emb_dim": 8192, "mlp_dim": 28672}, 11544872091648, 1677721600),
     "12p": ({"batch": 8, "seq_len": 4096, "emb_dim": 8192, "epsilon": 1e-5}, 1342177280, 1073758208),
     "13p": ({"batch_tokens": 8192, "hidden_dim": 4096, "vocab_size": 128256}, 8607114461184, 1117814788),
+    "35k": ({"batch_size": 4096, "in_features": 8192, "out_features": 8192, "scaling_factor": 0.5, "hardtanh_min": -2, "hardtanh_max": 2},
+            549755813888, 268451840),
+    "40k": ({"batch_size": 4096, "in_features": 8192, "out_features": 8192, "num_groups": 512}, 549755813888, 268500992),
     "50k": ({"batch_size": 4096, "in_features": 8192, "out_features": 8192}, 549755813888, 268451840),
 }
 # Upper bounds that design and machine set for a gate shape.
 GATE_FLOPS = {"9p": 1.3e10}  # three products with two long axes
 GATE_FLOPS_ELSE = 5e9
 GATE = {"1p": [(1, 2, 2048, 128)] * 3, "8p": [(512, 8192), (8192, 512)], "12p": [(1, 512, 8192), (8192,)],
-        "50k": [(128, 4096), (4096, 4096), (4096,)], "9p": [(1, 128, 4096), (4096, 4096), (4096, 4096), (4096, 4096)],
-        "13p": [(128, 1024), (1024, 4352), (128,)]}
+        "9p": [(1, 128, 4096), (4096, 4096), (4096, 4096), (4096, 4096)], "13p": [(128, 1024), (1024, 4352), (128,)],
+        "35k": [(512, 8192), (8192, 512), (512,)],
+        "40k": [(128, 8192), (2048, 8192), (2048,), (2048,), (2048,), (1, 2048, 1, 1)],
+        "50k": [(128, 4096), (4096, 4096), (4096,)]}
 
 
 @functools.cache
@@ -134,10 +139,14 @@ class Published(unittest.TestCase):
         self.same(weight, jax.random.normal(keys[1], (128, 512), jnp.bfloat16) * jnp.bfloat16(0.02))
         np.testing.assert_array_equal(labels, jax.random.randint(keys[2], (32,), 0, 512))
 
-    def test_softmax(self):
-        x, weight, bias = self.inputs("50k")
-        self.same(x, jax.random.uniform(jax.random.key(0), (32, 256), jnp.bfloat16))
-        self.assertFalse(weight.astype(bool).any() or bias.astype(bool).any())
+    def test_dense_layers(self):
+        # (workload, rows at the shape `tiny`, how many inputs behind x are zeros, how many after them are ones, and zeros)
+        for ident, rows, counts in (("35k", 128, (2, 0, 0)), ("40k", 32, (2, 1, 2)), ("50k", 32, (2, 0, 0))):
+            with self.subTest(workload=ident):
+                x, *others = self.inputs(ident)
+                self.same(x, jax.random.uniform(jax.random.key(0), (rows, 256), jnp.bfloat16))
+                want = [value for value, count in zip((0, 1, 0), counts) for _ in range(count)]
+                self.assertEqual([set(np.unique(other.astype(float))) for other in others], [{value} for value in want])
 
     def test_statistics_of_bf16_draws(self):
         """jax.random in bf16 has few values: measured facts of jax 0.10.2."""
