@@ -64,6 +64,7 @@ static int journal_session(jb_engine *e, jb_error *err)
     int rc = b ? jb_json_set_i64(b, "pid", getpid()) : JB_ENOMEM;
     if (rc == 0) rc = jb_json_set_str(b, "host", host);
     if (rc == 0) rc = jb_json_set_str(b, "version", JB_VERSION);
+    if (rc == 0) rc = jb_budget_json(e, b);
     if (rc != 0) jb_err(err, rc, "journal: out of memory");
     if (rc == 0) rc = jb_journal_append(e->journal, "session", b, NULL, err);
     cJSON_Delete(b);
@@ -80,10 +81,13 @@ static int init(jb_engine *e, jb_error *err)
     int rc = journal && log && e->blobs && e->cells_dir && e->cells ? 0 : jb_err(err, JB_ENOMEM, "run: out of memory");
     if (rc == 0) rc = jb_fs_mkdirs(e->blobs, err);
     if (rc == 0) rc = jb_fs_mkdirs(e->cells_dir, err);
+    if (rc == 0) rc = jb_budget_open(e, err);
     for (size_t i = 0; rc == 0 && i < o->cell_count; i++) rc = jb_cell_init(&e->cells[i], e, &o->cells[i], err);
     if (rc == 0) rc = jb_journal_open(journal, jb_replay_visit, e, &e->result->torn_bytes, &e->journal, err);
     if (rc == 0) e->log = fopen(log, "ae"); /* without it the run goes on */
+    if (rc == 0) jb_budget_watch(e);
     if (rc == 0) rc = journal_session(e, err);
+    if (rc == 0) jb_budget_save(e, 1);
     jb_free(journal);
     jb_free(log);
     return rc;
@@ -93,6 +97,7 @@ static void tear_down(jb_engine *e)
 {
     jb_pool_close(e->pool);
     jb_journal_close(e->journal);
+    jb_budget_close(e);
     for (size_t i = 0; e->cells && i < e->o->cell_count; i++) jb_cell_free(&e->cells[i]);
     jb_evals_free(e);
     if (e->log) fclose(e->log);
@@ -139,13 +144,15 @@ static int calls_queued(const jb_engine *e)
     return 0;
 }
 
-/* Start the next cell when the running ones leave slots idle; 1 when one was. */
-static int start_next(jb_engine *e)
+/* Start the next cell when the running ones leave slots idle; 1 when one was.
+ * Where a budget `held` something back, only cells that had begun before: they
+ * may have replies that are paid for and not judged yet. */
+static int start_next(jb_engine *e, int held)
 {
-    if (running_cells(e) && (!slots_idle(e) || calls_queued(e))) return 0;
+    if (running_cells(e) && (!slots_idle(e) || (calls_queued(e) && !held))) return 0;
     for (size_t i = 0; i < e->o->cell_count; i++) {
         jb_cell *c = &e->cells[i];
-        if (c->state != JB_CELL_IDLE || serial_conflict(e, c)) continue;
+        if (c->state != JB_CELL_IDLE || serial_conflict(e, c) || (held && !c->replay.begun)) continue;
         if (jb_cell_start(c) == 0) jb_cell_advance(c);
         return 1;
     }
@@ -223,7 +230,7 @@ static int must_stop(jb_engine *e)
     const jb_engine_options *o = e->o;
     jb_engine_result *r = e->result;
     if (o->stop && *o->stop) r->end = JB_END_SIGNAL;
-    else if (o->wall_limit_s > 0 && now_ns() - e->begin_ns > o->wall_limit_s * 1000000000) r->end = JB_END_WALL;
+    else if (jb_budget_out_of_time(e)) r->end = JB_END_BUDGET;
     else if (o->stop_after_infra_share > 0 && r->candidates >= INFRA_MIN &&
              (double)r->infra > o->stop_after_infra_share * (double)r->candidates)
         r->end = JB_END_INFRA;
@@ -244,18 +251,39 @@ static void sleep_until_news(jb_engine *e)
     }
 }
 
+/* A budget is reached: the final rows of what was found, then the end. */
+static void pause_all(jb_engine *e)
+{
+    e->closing = 1;
+    for (size_t i = 0; i < e->o->cell_count; i++) jb_cell_pause(&e->cells[i]);
+}
+
+static int all_paused(jb_engine *e)
+{
+    if (!e->closing || running_cells(e)) return 0;
+    e->result->end = JB_END_BUDGET;
+    return 1;
+}
+
 static void loop(jb_engine *e)
 {
     jb_error err = JB_ERROR_INIT;
-    while (!e->fatal && !all_ended(e) && !must_stop(e)) {
-        int busy = start_next(e);
+    while (!e->fatal && !all_ended(e) && !must_stop(e) && !all_paused(e)) {
+        int held = e->held != 0, busy = 0;
+        e->held = 0;
+        busy |= !e->closing && start_next(e, held);
         busy |= take_events(e);
         advance_all(e);
-        busy |= !e->fatal && call_one(e);
+        busy |= !e->fatal && !e->closing && call_one(e);
+        if (!busy && !e->fatal && !e->closing && jb_budget_reached(e)) {
+            pause_all(e);
+            busy = 1;
+        }
         if (!e->fatal && e->pool && jb_pool_pump(e->pool, &err) != 0) jb_engine_fatal(e, err.code, &err);
         int rc = jb_journal_sync(e->journal, &err);
         if (rc != 0) jb_engine_fatal(e, rc, &err);
-        if (!busy && !e->fatal && !all_ended(e)) sleep_until_news(e);
+        jb_budget_save(e, 0);
+        if (!busy && !e->fatal && !all_ended(e) && !(e->closing && !running_cells(e))) sleep_until_news(e);
     }
 }
 
@@ -273,6 +301,8 @@ int jb_engine_run(const jb_engine_options *o, jb_engine_result *out, jb_error *e
         rc = jb_journal_append(e.journal, "run_end", NULL, NULL, err);
         if (rc == 0) rc = jb_journal_sync(e.journal, err);
     }
+    out->spent = e.tally.spent;
+    jb_budget_save(&e, 1);
     tear_down(&e);
     return rc;
 }

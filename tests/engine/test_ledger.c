@@ -38,9 +38,9 @@ START_TEST(tokens_by_kind_and_purpose)
     jb_usage whole = { 10, 1, 2, 30, 4 }, partial = { 5, -1, -1, 6, -1 };
     jb_ledger_init(&l, -1);
     jb_ledger_init(&sum, -1);
-    jb_ledger_call(&l, JB_PURPOSE_SAMPLE, &whole);
-    jb_ledger_call(&l, JB_PURPOSE_PLAN, &partial);
-    jb_ledger_call(&l, 77, &partial); /* unknown: other */
+    jb_ledger_call(&l, JB_PURPOSE_SAMPLE, &whole, NULL);
+    jb_ledger_call(&l, JB_PURPOSE_PLAN, &partial, NULL);
+    jb_ledger_call(&l, 77, &partial, NULL); /* unknown: other */
     jb_ledger_add(&sum, &l);
     jb_ledger_add(&sum, &l);
     cJSON *o = jb_ledger_json(&sum);

@@ -107,7 +107,7 @@ START_TEST(every_supported_key)
     ck_assert_int_eq(cJSON_GetArraySize(s->limits), 2);
     ck_assert_int_eq(s->samples_per_cell, 2);
     ck_assert_int_eq(s->cells[0].expected, 2);
-    ck_assert_int_eq(s->wall_s, 5400);
+    ck_assert_int_eq(s->budget.of[JB_UNIT_WALL], 5400000);
     ck_assert_int_eq(s->infra_retries, 5);
     ck_assert_double_eq(s->stop_after_infra_share, 0.5);
     /* 2 workloads x (iid+a, solo) x 3 seeds, less seed 2 of 12k */
