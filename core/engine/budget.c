@@ -100,7 +100,6 @@ static void bound_call(const jb_cell_plan *p, jb_op *op)
     static const size_t in[] = { 0, 1, 2 }, out[] = { 3, 4 };
     int64_t input = (int64_t)op->prompt_len + MESSAGE_TOKENS * (int64_t)op->message_count;
     int64_t output = p->max_output > 0 ? p->max_output : UNKNOWN_OUTPUT;
-    if (p->backend && (p->backend->flags & JB_COMP_NO_MODEL)) input = output = 0; /* nobody counts tokens there */
     op->bound = (jb_amounts){ { 0, plus(input, output), 1, 0, 0 } };
     op->bound.of[JB_UNIT_USD] = plus(times(input, dearest(p->price, in, 3)), times(output, dearest(p->price, out, 2)));
 }
