@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* core/cli/verb_plan.c - jaxbench plan STUDY: the expanded matrix and what it will
- * take (core/plan), as a table or a document. */
+ * take (core/forecast), as a table or a document. */
 #include "core/base/error.h"
 #include "core/base/mem.h"
 #include "core/base/text.h"
 #include "core/cli/runs.h"
-#include "core/plan/plan.h"
+#include "core/forecast/forecast.h"
 
 #include <math.h>
 #include <string.h>
@@ -38,12 +38,12 @@ static int put_estimates(cJSON *o, const jb_cell_estimate *e)
     return rc;
 }
 
-static int put_budget(cJSON *o, const jb_study *s, const jb_plan *p)
+static int put_budget(cJSON *o, const jb_study *s, const jb_forecast *p)
 {
     static const double SCALE[JB_UNITS] = { 1e12, 1, 1, 1e3, 1e3 };
     int rc = o ? 0 : JB_ENOMEM;
     for (unsigned u = 0; rc == 0 && u < JB_UNITS; u++) {
-        const char *verdict = jb_plan_verdict(p, s, u);
+        const char *verdict = jb_forecast_verdict(p, s, u);
         if (!verdict) continue;
         cJSON *one = jb_json_add_obj(o, u == JB_UNIT_WALL ? "wall_s" : jb_unit_key(u));
         rc = one ? jb_json_set_num(one, "amount", (double)s->budget.of[u] / SCALE[u]) : JB_ENOMEM;
@@ -52,7 +52,7 @@ static int put_budget(cJSON *o, const jb_study *s, const jb_plan *p)
     return rc;
 }
 
-static cJSON *document(const jb_study *s, const jb_plan *p)
+static cJSON *document(const jb_study *s, const jb_forecast *p)
 {
     cJSON *o = cJSON_CreateObject();
     int rc = o ? jb_json_set_i64(o, "schema", 1) : JB_ENOMEM;
@@ -105,7 +105,7 @@ static char *interval(char *buf, size_t n, unsigned what, const jb_estimate *e)
     return buf;
 }
 
-static int print_cells(jb_cli *c, const jb_study *s, const jb_plan *p)
+static int print_cells(jb_cli *c, const jb_study *s, const jb_forecast *p)
 {
     static const char *const HEADS[] = { "cell", "samples", "calls", "in", "out", "money", "compile", "wall" };
     jb_cli_table *t = jb_cli_table_new(JB_ESTIMATES + 1, HEADS);
@@ -119,7 +119,7 @@ static int print_cells(jb_cli *c, const jb_study *s, const jb_plan *p)
     return jb_cli_table_print(t, c);
 }
 
-static int print_text(jb_cli *c, const jb_study *s, const jb_plan *p)
+static int print_text(jb_cli *c, const jb_study *s, const jb_forecast *p)
 {
     static const char *const WORDS[JB_ESTIMATES] = { "samples", "calls", "tokens in", "tokens out", "money", "compile", "wall" };
     static const char *const HEADS[] = { "", "estimate", "basis" };
@@ -135,7 +135,7 @@ static int print_text(jb_cli *c, const jb_study *s, const jb_plan *p)
     }
     if (t && jb_cli_table_print(t, c) != 0) rc = JB_ENOMEM;
     for (unsigned u = 0; u < JB_UNITS; u++) {
-        const char *verdict = jb_plan_verdict(p, s, u);
+        const char *verdict = jb_forecast_verdict(p, s, u);
         if (verdict) fprintf(c->out, "budget %s of %s: %s\n", jb_unit_key(u), jb_unit_text(text, sizeof text, u, s->budget.of[u]), verdict);
     }
     fprintf(c->out, "Wall is that of evaluations; the time of a provider's answers is not in it.\n");
@@ -146,7 +146,7 @@ static int run(jb_cli *c)
 {
     jb_error err = JB_ERROR_INIT;
     jb_study *study = NULL;
-    jb_plan *plan = NULL;
+    jb_forecast *plan = NULL;
     jb_runs_sets sets = { 0 };
     int code = JB_EXIT_OK;
     const jb_registry *registry = jb_cli_registry(c, &err);
@@ -158,8 +158,8 @@ static int run(jb_cli *c)
     o.set_count = sets.count;
     o.only = jb_cli_list(c, "only", &o.only_count);
     if (rc == 0) rc = jb_study_load(c->argv[0], &o, &study, &err);
-    if (rc == 0) rc = jb_plan_make(study, "runs", &plan, &err);
-    if (rc == 0 && !c->json) rc = print_text(c, study, plan) ? jb_err(&err, JB_ENOMEM, "plan: out of memory") : 0;
+    if (rc == 0) rc = jb_forecast_make(study, "runs", &plan, &err);
+    if (rc == 0 && !c->json) rc = print_text(c, study, plan) ? jb_err(&err, JB_ENOMEM, "forecast: out of memory") : 0;
     if (rc != 0) {
         code = jb_cli_fail(c, &err);
     } else if (c->json) {
@@ -167,7 +167,7 @@ static int run(jb_cli *c)
         code = jb_cli_print_json(c, doc);
         cJSON_Delete(doc);
     }
-    jb_plan_free(plan);
+    jb_forecast_free(plan);
     jb_study_free(study);
     jb_runs_sets_free(&sets);
     return code;

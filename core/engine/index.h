@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* core/engine/index.h - index.sqlite: the run's candidates for SQL, and what its
- * cells cost, which `plan` takes rates from (core/plan).  Never the truth: it is made
+ * cells cost, which `plan` takes rates from (core/forecast).  Never the truth: it is made
  * anew from the journal. */
 #ifndef JB_ENGINE_INDEX_H
 #define JB_ENGINE_INDEX_H

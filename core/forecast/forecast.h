@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* core/plan/plan.h - what a study will take, before it is run: every number an
+/* core/forecast/forecast.h - what a study will take, before it is run: every number an
  * interval with the words of what it rests on.  Opens no network, starts no worker,
  * runs no plugin; what nobody can know stays unknown. */
-#ifndef JB_PLAN_H
-#define JB_PLAN_H
+#ifndef JB_FORECAST_H
+#define JB_FORECAST_H
 
-#include "core/plan/history.h"
+#include "core/forecast/history.h"
 #include "core/study/study.h"
 
 #define JB_EST_SAMPLES 0u
@@ -24,17 +24,17 @@ typedef struct jb_estimate {
 
 typedef struct jb_cell_estimate { jb_estimate of[JB_ESTIMATES]; } jb_cell_estimate;
 
-typedef struct jb_plan {
+typedef struct jb_forecast {
     jb_cell_estimate *cells; /* one a cell of the study */
     size_t cell_count;
     jb_cell_estimate total;
-} jb_plan;
+} jb_forecast;
 
 const char *jb_estimate_key(unsigned what); /* "samples", "calls", "input_tokens", ... */
 /* `history` is the folder of earlier runs. */
-int jb_plan_make(const jb_study *s, const char *history, jb_plan **out, jb_error *err);
-void jb_plan_free(jb_plan *p); /* NULL allowed */
+int jb_forecast_make(const jb_study *s, const char *history, jb_forecast **out, jb_error *err);
+void jb_forecast_free(jb_forecast *p); /* NULL allowed */
 /* A budget beside the total: "fits", "may be reached", "is reached" or "unknown"; NULL: there is none. */
-const char *jb_plan_verdict(const jb_plan *p, const jb_study *s, unsigned unit);
+const char *jb_forecast_verdict(const jb_forecast *p, const jb_study *s, unsigned unit);
 
 #endif

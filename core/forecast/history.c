@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* core/plan/history.c - see history.h. */
-#include "core/plan/history.h"
+/* core/forecast/history.c - see history.h. */
+#include "core/forecast/history.h"
 
 #include "core/base/error.h"
 #include "core/base/fs.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* core/plan/history.h - what cells cost in earlier runs: rates read from the
+/* core/forecast/history.h - what cells cost in earlier runs: rates read from the
  * index.sqlite of every run folder below ./runs (core/engine/index.h).  Reads only;
  * a folder without an index, or with one of another version, is passed over. */
-#ifndef JB_PLAN_HISTORY_H
-#define JB_PLAN_HISTORY_H
+#ifndef JB_FORECAST_HISTORY_H
+#define JB_FORECAST_HISTORY_H
 
 #include "core/base/json.h"
 

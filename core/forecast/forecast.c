@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* core/plan/plan.c - see plan.h.  Earlier runs come first, then options, prompts
+/* core/forecast/forecast.c - see plan.h.  Earlier runs come first, then options, prompts
  * and limits; a product of a known and an unknown is unknown. */
-#include "core/plan/plan.h"
+#include "core/forecast/forecast.h"
 
 #include "core/base/error.h"
 #include "core/base/fs.h"
@@ -188,7 +188,7 @@ static int cell(const jb_study *s, const jb_study_cell *c, const jb_history *h, 
 /* ---- all of them ------------------------------------------------------------------------- */
 
 /* A total is known only when every part is; its basis is the parts' when they agree. */
-static void add_up(jb_plan *p)
+static void add_up(jb_forecast *p)
 {
     for (unsigned k = 0; k < JB_ESTIMATES; k++) {
         jb_estimate *t = &p->total.of[k];
@@ -202,29 +202,29 @@ static void add_up(jb_plan *p)
     }
 }
 
-int jb_plan_make(const jb_study *s, const char *history, jb_plan **out, jb_error *err)
+int jb_forecast_make(const jb_study *s, const char *history, jb_forecast **out, jb_error *err)
 {
     jb_history *h = NULL;
-    jb_plan *p = jb_alloc(sizeof *p);
+    jb_forecast *p = jb_alloc(sizeof *p);
     jb_err_clear(err);
-    int rc = p && (p->cells = jb_alloc_array(s->cell_count ? s->cell_count : 1, sizeof *p->cells)) ? 0 : jb_err(err, JB_ENOMEM, "plan: out of memory");
+    int rc = p && (p->cells = jb_alloc_array(s->cell_count ? s->cell_count : 1, sizeof *p->cells)) ? 0 : jb_err(err, JB_ENOMEM, "forecast: out of memory");
     if (rc == 0) rc = jb_history_open(history, &h, err);
     for (; rc == 0 && p->cell_count < s->cell_count; p->cell_count++) rc = cell(s, &s->cells[p->cell_count], h, &p->cells[p->cell_count], err);
     if (rc == 0) add_up(p);
     jb_history_close(h);
     if (rc == 0) *out = p;
-    else jb_plan_free(p);
+    else jb_forecast_free(p);
     return rc;
 }
 
-void jb_plan_free(jb_plan *p)
+void jb_forecast_free(jb_forecast *p)
 {
     if (!p) return;
     jb_free(p->cells);
     jb_free(p);
 }
 
-const char *jb_plan_verdict(const jb_plan *p, const jb_study *s, unsigned unit)
+const char *jb_forecast_verdict(const jb_forecast *p, const jb_study *s, unsigned unit)
 {
     const jb_estimate *t = p->total.of;
     double low, high, budget = (double)s->budget.of[unit];
