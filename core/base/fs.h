@@ -35,6 +35,7 @@ typedef struct jb_layout {
     char *worker;  /* jaxbench-worker */
     char *suite;   /* folder of suites: holds jaxbench/, gates/, distributions/ */
     char *plugins; /* ':'-separated */
+    char *examples;/* example studies, and templates/ of `init` */
     char *cache;   /* $JAXBENCH_CACHE, $XDG_CACHE_HOME/jaxbench or ~/.cache/jaxbench */
 } jb_layout;
 int jb_layout_find(jb_layout *out, jb_error *err);

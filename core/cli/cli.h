@@ -59,6 +59,8 @@ typedef struct jb_cli_verb {
 struct jb_cli {
     FILE *out, *err;
     const jb_cli_verb *verb;
+    const jb_cli_verb *const *verbs; /* all of them */
+    size_t verb_count;
     int argc;               /* arguments that are no options, without the verb */
     const char **argv;
     int command_argc;       /* the whole command, for manifests */
