@@ -122,6 +122,7 @@ static int plan_build(plan *p, const jb_study *s, const char *run_dir, jb_error 
             .key = c->name, .label = c->label, .identity = c->name,
             .method = c->method->component, .method_options = c->method->options, .method_data = c->method->data_dir,
             .backend = c->backend ? c->backend->component : NULL, .backend_options = c->backend ? c->backend->options : NULL,
+            .backend_name = c->backend ? c->backend->name : NULL, .limits = c->backend ? &c->backend->calls : NULL,
             .facts = w->facts, .job = w->job, .samples = c->samples, .expected = c->expected,
         };
         p->expected = p->expected < 0 || c->expected < 0 ? -1 : p->expected + c->expected;
@@ -187,10 +188,14 @@ static int exit_of(jb_cli *c, const jb_engine_result *r, const char *run_dir)
         jb_err_hint(&err, "jaxbench resume %.200s gives it the same time again", run_dir);
         return jb_cli_fail_as(c, JB_EXIT_BUDGET, &err);
     case JB_END_INFRA:
-        jb_err(&err, JB_EIO, "%lld of %lld candidates failed by infrastructure: above the study's stop_after_infra_share",
-               (long long)r->infra, (long long)r->candidates);
+        jb_err(&err, JB_EIO, "%lld of %lld candidates failed by infrastructure: above the study's stop_after_infra_share%s%s",
+               (long long)(r->infra + r->failed_calls), (long long)(r->candidates + r->failed_calls),
+               r->failed_calls ? "; the first call that failed: " : "", r->first_failed_call);
         jb_err_hint(&err, "see log.jsonl in the run's folder and `jaxbench doctor`");
         return jb_cli_fail_as(c, JB_EXIT_INFRA, &err);
+    case JB_END_PROVIDER:
+        err = r->provider;
+        return jb_cli_fail_as(c, r->provider_class == JB_LLM_QUOTA || r->provider_class == JB_LLM_RATE_LIMIT ? JB_EXIT_QUOTA : JB_EXIT_INFRA, &err);
     default:
         break;
     }

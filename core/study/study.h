@@ -14,6 +14,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/http/limits.h"
 #include "core/registry/registry.h"
 #include "core/suite/suite.h"
 
@@ -36,6 +37,7 @@ typedef struct jb_study_part {
     cJSON *options;                 /* as given, typed by the option table: what jb_config_new takes */
     cJSON *resolved;                /* every option with its default; secrets left out */
     char *data_dir;                 /* methods: folder of templates */
+    jb_call_limits calls;           /* backends: rate, timeouts, retries of calls over HTTP */
 } jb_study_part;
 
 /* One cell of the matrix.  Pointers go into the study. */
