@@ -4,10 +4,12 @@
 
 #include "core/base/error.h"
 #include "core/base/mem.h"
+#include "core/engine/calls.h"
 #include "core/engine/engine.h"
 #include "core/engine/index.h"
 #include "core/engine/rundir.h"
 #include "core/evaluate/job.h"
+#include "core/http/secret.h"
 #include "core/report/report.h"
 
 #include <errno.h>
@@ -128,6 +130,25 @@ static int plan_build(plan *p, const jb_study *s, const char *run_dir, jb_error 
         p->expected = p->expected < 0 || c->expected < 0 ? -1 : p->expected + c->expected;
     }
     return rc;
+}
+
+int jb_runs_check_keys(jb_cli *c, const jb_study *s)
+{
+    const jb_study_part *last = NULL;
+    for (size_t i = 0; i < s->cell_count; i++) {
+        const jb_study_part *p = s->cells[i].backend;
+        jb_error err = JB_ERROR_INIT;
+        char *variable = NULL;
+        if (!p || p == last || !jb_backend_is_remote(p->component)) continue;
+        last = p;
+        int rc = jb_backend_key_variable(p->component, p->options, &variable, &err);
+        if (rc == 0 && variable) rc = jb_secrets_check(variable, &err);
+        jb_free(variable);
+        if (rc == 0) continue;
+        jb_err_context(&err, "backend %s", p->name);
+        return jb_cli_fail(c, &err);
+    }
+    return 0;
 }
 
 /* ---- after the engine ----------------------------------------------------------------------------- */

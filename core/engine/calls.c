@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #define SIGNAL_DRAIN_MS 10000 /* a person waits */
@@ -195,6 +196,20 @@ static int journal_send(jb_engine *e, const jb_call *call, const char *hash, jb_
     return rc;
 }
 
+/* A key that others on the way can read is worth a line. */
+static void warn_plain(jb_engine *e, jb_gate *g, jb_view url)
+{
+    static const char *const LOCAL[] = { "127.", "localhost", "[::1]" };
+    char text[160];
+    if (g->warned || url.len < 8 || strncasecmp(url.ptr, "http://", 7) != 0) return;
+    for (size_t i = 0; i < sizeof LOCAL / sizeof LOCAL[0]; i++)
+        if (url.len > 7 + strlen(LOCAL[i]) && strncasecmp(url.ptr + 7, LOCAL[i], strlen(LOCAL[i])) == 0) return;
+    g->warned = 1;
+    int n = snprintf(text, sizeof text, "backend %.60s: base_url is http://, so its key travels unencrypted", g->name);
+    jb_engine_log(e, "", JB_LOG_WARN, (jb_view){ text, (uint64_t)n });
+    jb_progress_note(e->o->progress, text);
+}
+
 static int hand_to_http(jb_engine *e, jb_call *call, const jb_http_request *q, jb_error *err)
 {
     jb_calls *k = e->calls;
@@ -209,6 +224,7 @@ static int hand_to_http(jb_engine *e, jb_call *call, const jb_http_request *q, j
     } else {
         h.auth_name = q->auth_header;
     }
+    if (h.key && h.auth_name) warn_plain(e, call->cell->gate, h.url);
     uint64_t tag = ++k->next_tag;
     int rc = jb_http_send(k->http, &h, tag, err);
     if (rc == 0) call->tag = tag;

@@ -17,7 +17,7 @@ typedef struct jb_gate {
     jb_rate rate;
     jb_rng_key jitter;
     const char *key;   /* NULL: none is sent */
-    int key_known;
+    int key_known, warned;
     int answered;      /* a call has succeeded, now or in an earlier session */
     int64_t next_ms;   /* nothing may start before; INT64_MAX: before one ends */
     int64_t told_ms;   /* when a person was last told of a retry */

@@ -281,6 +281,7 @@ int jb_cell_take_reply(jb_cell *c, jb_op *op, const jb_reply *r, int64_t attempt
     op->status = failed ? JB_OP_FAILED : JB_OP_DONE;
     op->finish = r->finish ? r->finish : JB_FINISH_STOP;
     op->usage = r->usage;
+    op->replayed = (r->flags & JB_REPLY_REPLAYED) != 0;
     op->executed = 1;
     if (failed) {
         jb_engine_log(c->e, c->plan->key, JB_LOG_WARN, (jb_view){ r->message, strnlen(r->message, sizeof r->message) });

@@ -64,6 +64,7 @@ typedef struct jb_op {
     uint32_t purpose;
     int holds_sample;             /* reserved, not yet settled */
     int executed;                 /* llm: the backend was really asked (now or before) */
+    int replayed;                 /* llm: the reply is one of an earlier run; costs nothing */
     /* llm */
     char *prompt;                 /* all messages: "### role\n\ntext\n\n"...; what is hashed and archived */
     jb_message *messages;         /* views into `prompt`; freed once executed */

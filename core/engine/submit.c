@@ -158,6 +158,7 @@ static int replay_call(jb_cell *c, jb_op *op, jb_span done, jb_error *err)
     }
     op->status = strcmp(jb_json_str(event, "status", ""), "failed") == 0 ? JB_OP_FAILED : JB_OP_DONE;
     op->finish = (uint32_t)jb_json_i64(event, "finish", JB_FINISH_STOP);
+    op->replayed = jb_json_bool(event, "replayed", 0);
     if (op->status == JB_OP_DONE) jb_calls_worked(c);
     else jb_cell_note_failure(c, jb_json_str(event, "error_class", "?"), jb_json_str(event, "message", ""));
     jb_usage_read(jb_json_obj(event, "usage"), &op->usage);

@@ -102,7 +102,8 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
 
 /* ---- set-up ---------------------------------------------------------------------------- */
 
-int jb_http_setup(jb_error *err)
+/* Once in a process. */
+static int set_up_curl(jb_error *err)
 {
     static int done;
     if (done) return 0;
@@ -114,7 +115,7 @@ int jb_http_setup(jb_error *err)
 
 int jb_http_new(jb_http **out, jb_error *err)
 {
-    int rc = jb_http_setup(err);
+    int rc = set_up_curl(err);
     if (rc != 0) return rc;
     jb_http *h = jb_alloc(sizeof *h);
     if (!h) return jb_err(err, JB_ENOMEM, "http: out of memory");
@@ -324,7 +325,6 @@ static uint32_t end_of(CURLcode rc)
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_ISSUER_ERROR:
     case CURLE_SSL_INVALIDCERTSTATUS: return JB_HTTP_TLS;
-    case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT:
     case CURLE_FAILED_INIT:
     case CURLE_NOT_BUILT_IN:
@@ -390,7 +390,9 @@ static void collect(jb_http *h)
             int total = t->timeouts.total_ms > 0 && took >= t->timeouts.total_ms;
             snprintf(text, sizeof text, "%s after %.1f s", total ? "not done" : "no connection", (double)took / 1e3);
         } else if (rc != CURLE_OK) {
-            snprintf(text, sizeof text, "%s", curl_easy_strerror(rc));
+            static const char *const WORDS[] = { [JB_HTTP_CONNECT] = "no connection", [JB_HTTP_CUT] = "the connection broke before the answer was whole",
+                                                 [JB_HTTP_TLS] = "TLS failed", [JB_HTTP_BAD] = "the request can't be sent" };
+            snprintf(text, sizeof text, "%s: %s", WORDS[end_of(rc)], curl_easy_strerror(rc));
         }
         finish(h, t, end_of(rc), text);
     }

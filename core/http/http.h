@@ -62,9 +62,6 @@ typedef struct jb_http_result {
 
 typedef struct jb_http jb_http;
 
-/* Once in a process, before threads (main); jb_http_new does it when nobody has. */
-int jb_http_setup(jb_error *err);
-
 int jb_http_new(jb_http **out, jb_error *err);
 void jb_http_free(jb_http *h); /* cancels what is under way; NULL allowed */
 

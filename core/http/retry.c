@@ -16,9 +16,10 @@ int64_t jb_retry_wait(const jb_retry_policy *p, jb_rng_key key, uint64_t call, i
     int64_t wait = p->backoff_ms;
     for (int64_t i = 1; i < failed && wait < p->backoff_max_ms; i++) wait *= 2;
     if (wait > p->backoff_max_ms) wait = p->backoff_max_ms;
-    wait = wait / 2 + (int64_t)((double)(wait - wait / 2) * jb_rng_uniform(key, call, (uint64_t)failed));
+    double jitter = jb_rng_uniform(key, call, (uint64_t)failed);
+    wait = wait / 2 + (int64_t)((double)(wait - wait / 2) * jitter);
     if (retry_after_ms > p->retry_after_max_ms) retry_after_ms = p->retry_after_max_ms;
-    if (wait < retry_after_ms) wait = retry_after_ms;
+    if (wait < retry_after_ms) wait = retry_after_ms + (int64_t)((double)p->backoff_ms * jitter); /* not all at once */
     return p->give_up_after_ms > 0 && elapsed_ms + wait > p->give_up_after_ms ? -1 : wait;
 }
 

@@ -6,7 +6,8 @@
  * the same waits for the same call.
  *
  *     wait(n) = half .. all of min(backoff_max, backoff * 2^(n-1)),
- *               and not before what the server asked for, up to retry_after_max */
+ *               and not before what the server asked for (up to retry_after_max), plus
+ *               a part of one backoff, so that calls that failed together spread */
 #ifndef JB_HTTP_RETRY_H
 #define JB_HTTP_RETRY_H
 

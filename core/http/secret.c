@@ -75,13 +75,16 @@ static int check(const char *variable, const char *value, jb_error *err)
     } else if (n < JB_SECRET_MIN || n > JB_SECRET_MAX) {
         jb_err(err, JB_EINVAL, "the key in %.100s has %zu characters; keys of %u to %u are accepted", variable, n, JB_SECRET_MIN, JB_SECRET_MAX);
     } else {
-        for (const char *c = value; *c; c++)
-            if (*c <= ' ' || *c > '~') return jb_err(err, JB_EINVAL, "the key in %.100s holds a blank, a line break or a character that is not ASCII", variable);
-        return 0;
+        const char *c = value;
+        while (*c > ' ' && *c <= '~') c++;
+        if (!*c) return 0;
+        jb_err(err, JB_EINVAL, "the key in %.100s holds a blank, a line break or a character that is not ASCII", variable);
     }
     if (err) err->flags |= JB_ERR_USER;
     return err ? err->code : JB_EINVAL;
 }
+
+int jb_secrets_check(const char *variable, jb_error *err) { return check(variable, getenv(variable), err); }
 
 int jb_secrets_take(jb_secrets *s, const char *variable, const char **out, jb_error *err)
 {

@@ -25,6 +25,9 @@ void jb_secrets_free(jb_secrets *s); /* wipes; NULL allowed */
  * variable, never its value. */
 int jb_secrets_take(jb_secrets *s, const char *variable, const char **out, jb_error *err);
 
+/* Would taking succeed?  Changes nothing. */
+int jb_secrets_check(const char *variable, jb_error *err);
+
 /* Overwrite every occurrence of every key by '*', length unchanged, also in the
  * forms in which JSON and URLs escape it. */
 void jb_secrets_scrub(const jb_secrets *s, char *text, size_t len);
