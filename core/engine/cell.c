@@ -253,7 +253,8 @@ static void ask(jb_cell *c, const jb_op *op, jb_reply *r)
         int rc = b->complete(c->backend, &q, r, &err);
         if (rc != 0) {
             r->error_class = JB_LLM_PERMANENT;
-            snprintf(r->message, sizeof r->message, "%.250s", err.message[0] ? err.message : "the backend failed and gave no reason");
+            snprintf(r->message, sizeof r->message, "%.150s%s%.90s", err.message[0] ? err.message : "the backend failed and gave no reason",
+                     err.where[0] ? ", at " : "", err.where);
         }
         if (r->error_class == 0 && r->text.len > JB_REPLY_MAX) {
             r->error_class = JB_LLM_PERMANENT;

@@ -5,8 +5,9 @@
         ... base_url: server.url
 
 A right answer holds a right kernel of the scripted backend's bank for the workload
-that the prompt names, picked by the request's `seed`: equal requests get equal
-answers, whatever was asked between them.  `times` is how many requests get the
+that the prompt names, picked by the request's `seed`, or with `prose` a sentence without
+code, which needs no worker to be judged.  Equal requests get equal answers, whatever
+was asked between them.  `times` is how many requests get the
 fault before it heals (None: all of them).  `requests` is what came in.  Can be
 started by hand:  python -m tests.e2e.fault_server --fault stall --port 8080
 """
@@ -36,7 +37,9 @@ def kernel(workload, seed):
     return re.sub(r"<<([^|>]*)(?:\|[^>]*)?>>", r"\1", source) + "\n# seed %d\n" % seed
 
 
-def reply_text(body):
+def reply_text(body, prose=False):
+    if prose:
+        return "I would rather talk about %d." % body.get("seed", 0)
     prompt = "\n".join(m["content"] for m in body["messages"] if m["role"] == "user")
     found = re.search(r"Workload (\w+)", prompt)
     source = kernel(found.group(1), body.get("seed", 0)) if found else None
@@ -64,6 +67,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
     # -- pieces ---------------------------------------------------------------
+
+    def text(self, body):
+        return reply_text(body, self.server.prose)
 
     def send(self, status, document, headers=()):
         body = document if isinstance(document, bytes) else json.dumps(document).encode()
@@ -147,7 +153,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send(200, completion(""))
 
     def fault_truncated(self, body):
-        text = reply_text(body)
+        text = self.text(body)
         self.send(200, completion(text[:len(text) // 2], finish="length"))
 
     def fault_invalid_json(self, body):
@@ -183,11 +189,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
                              "context_length_exceeded"))
 
     def fault_wrong_usage(self, body):
-        self.send(200, completion(reply_text(body), usage={"prompt_tokens": "many", "completion_tokens": -3,
+        self.send(200, completion(self.text(body), usage={"prompt_tokens": "many", "completion_tokens": -3,
                                                            "prompt_tokens_details": [], "total_tokens": None}))
 
     def fault_no_usage(self, body):
-        document = completion(reply_text(body))
+        document = completion(self.text(body))
         del document["usage"]
         self.send(200, document)
 
@@ -197,21 +203,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def fault_echo(self, body):
         """A right answer that quotes the key it was asked with."""
         key = self.headers.get("Authorization", "").removeprefix("Bearer ")
-        self.send(200, completion("Your key is %s.\n\n%s" % (key, reply_text(body)), model="model-of-" + key))
+        self.send(200, completion("Your key is %s.\n\n%s" % (key, self.text(body)), model="model-of-" + key))
 
     def fault_stream_cut(self, body):
-        self.stream(reply_text(body), upto=700)
+        self.stream(self.text(body), upto=700)
 
     def fault_stream_error(self, body):
-        self.stream(reply_text(body), upto=0, after=error("The engine is overloaded", "overloaded_error"))
+        self.stream(self.text(body), upto=0, after=error("The engine is overloaded", "overloaded_error"))
 
     # -- the right answer -----------------------------------------------------------
 
     def good(self, body):
         if body.get("stream"):
-            self.stream(reply_text(body))
+            self.stream(self.text(body))
         else:
-            self.send(200, completion(reply_text(body)))
+            self.send(200, completion(self.text(body)))
 
     def do_POST(self):
         server = self.server
@@ -236,12 +242,13 @@ class FaultServer(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, fault=None, times=None, key=KEY, delay=0.0, retry_after="1", redirect="", port=0):
+    def __init__(self, fault=None, times=None, key=KEY, delay=0.0, retry_after="1", redirect="", prose=False,
+                 port=0):
         super().__init__(("127.0.0.1", port), Handler)
         if fault is not None and not hasattr(Handler, "fault_" + fault):
             raise ValueError("unknown fault %r" % fault)
         self.fault, self.times, self.key, self.delay = fault, times, key, delay
-        self.retry_after, self.redirect = retry_after, redirect
+        self.retry_after, self.redirect, self.prose = retry_after, redirect, prose
         self.requests, self.ended, self.busy, self.most_busy = [], 0, 0, 0
         self.guard, self.stopping = threading.Lock(), threading.Event()
         self.thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
