@@ -2,6 +2,7 @@
 /* core/cli/main.c - the program `jaxbench`: the table of its verbs.  A verb is
  * a file core/cli/verb_<name>.c and a line here. */
 #include "core/cli/cli.h"
+#include "core/http/secret.h"
 
 #include <signal.h>
 
@@ -17,6 +18,7 @@ int main(int argc, char **argv)
     /* A reader that went away (`jaxbench list | head`) is noticed as a failed
      * write, so that what runs can end in order. */
     signal(SIGPIPE, SIG_IGN);
+    jb_secrets_guard_process(); /* the environment may hold keys from the first moment on */
     jb_json_setup();
     return jb_cli_main(argc, argv, VERBS, sizeof VERBS / sizeof *VERBS, stdout, stderr);
 }

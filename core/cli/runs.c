@@ -4,10 +4,12 @@
 
 #include "core/base/error.h"
 #include "core/base/mem.h"
+#include "core/engine/calls.h"
 #include "core/engine/engine.h"
 #include "core/engine/index.h"
 #include "core/engine/rundir.h"
 #include "core/evaluate/job.h"
+#include "core/http/secret.h"
 #include "core/report/report.h"
 
 #include <errno.h>
@@ -151,11 +153,31 @@ static int plan_build(plan *p, const jb_study *s, const char *run_dir, jb_error 
             .backend = c->backend ? c->backend->component : NULL, .backend_options = c->backend ? c->backend->options : NULL,
             .price = c->backend && c->backend->price ? &c->backend->price->price : NULL,
             .max_output = c->backend ? jb_json_i64(c->backend->resolved, "max_tokens", 0) : 0,
+            .backend_name = c->backend ? c->backend->name : NULL, .limits = c->backend ? &c->backend->calls : NULL,
             .facts = w->facts, .job = w->job, .samples = c->samples, .expected = c->expected,
         };
         p->expected = p->expected < 0 || c->expected < 0 ? -1 : p->expected + c->expected;
     }
     return rc;
+}
+
+int jb_runs_check_keys(jb_cli *c, const jb_study *s)
+{
+    const jb_study_part *last = NULL;
+    for (size_t i = 0; i < s->cell_count; i++) {
+        const jb_study_part *p = s->cells[i].backend;
+        jb_error err = JB_ERROR_INIT;
+        char *variable = NULL;
+        if (!p || p == last || !jb_backend_is_remote(p->component)) continue;
+        last = p;
+        int rc = jb_backend_key_variable(p->component, p->options, &variable, &err);
+        if (rc == 0 && variable) rc = jb_secrets_check(variable, &err);
+        jb_free(variable);
+        if (rc == 0) continue;
+        jb_err_context(&err, "backend %s", p->name);
+        return jb_cli_fail(c, &err);
+    }
+    return 0;
 }
 
 /* ---- after the engine ----------------------------------------------------------------------------- */
@@ -225,10 +247,14 @@ static int exit_of(jb_cli *c, const jb_study *s, const jb_engine_result *r, cons
         return 128 + stop_signal;
     case JB_END_BUDGET: return budget_reached(c, s, r, run_dir);
     case JB_END_INFRA:
-        jb_err(&err, JB_EIO, "%lld of %lld candidates failed by infrastructure: above the study's stop_after_infra_share",
-               (long long)r->infra, (long long)r->candidates);
+        jb_err(&err, JB_EIO, "%lld of %lld candidates failed by infrastructure: above the study's stop_after_infra_share%s%s",
+               (long long)(r->infra + r->failed_calls), (long long)(r->candidates + r->failed_calls),
+               r->failed_calls ? "; the first call that failed: " : "", r->first_failed_call);
         jb_err_hint(&err, "see log.jsonl in the run's folder and `jaxbench doctor`");
         return jb_cli_fail_as(c, JB_EXIT_INFRA, &err);
+    case JB_END_PROVIDER:
+        err = r->provider;
+        return jb_cli_fail_as(c, r->provider_class == JB_LLM_QUOTA || r->provider_class == JB_LLM_RATE_LIMIT ? JB_EXIT_QUOTA : JB_EXIT_INFRA, &err);
     default:
         break;
     }

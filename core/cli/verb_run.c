@@ -73,9 +73,11 @@ static int run(jb_cli *c)
     o.set_count = sets.count;
     o.only = jb_cli_list(c, "only", &o.only_count);
     if (jb_study_load(c->argv[0], &o, &study, &err) != 0) {
-        jb_runs_sets_free(&sets);
-        return jb_cli_fail(c, &err);
+        code = jb_cli_fail(c, &err);
+        goto out;
     }
+    code = jb_runs_check_keys(c, study);
+    if (code != 0) goto out;
     if (!run_dir) run_dir = fresh = jb_rundir_new_name(study->name);
     if (!run_dir) {
         jb_err(&err, JB_ENOMEM, "run: no name for the folder is left, or memory is out");
@@ -83,6 +85,7 @@ static int run(jb_cli *c)
     } else {
         code = begin(c, study, registry, &sets, run_dir);
     }
+out:
     jb_free(fresh);
     jb_study_free(study);
     jb_runs_sets_free(&sets);

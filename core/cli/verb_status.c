@@ -214,6 +214,7 @@ static void print_state(const jb_cli *c, const state *s, const char *dir)
     if (s->holder.held && s->holder.pid) fprintf(c->out, " (pid %" PRId64 " on %s)", s->holder.pid, s->holder.host);
     if (!strcmp(s->by, "signal")) fprintf(c->out, " by a signal");
     else if (!strcmp(s->by, "budget")) fprintf(c->out, " by its budget %s", unit);
+    else if (!strcmp(s->by, "provider")) fprintf(c->out, " because of a backend's provider");
     else if (!strcmp(s->by, "infra")) fprintf(c->out, " by failures of the infrastructure");
     else if (!strcmp(s->by, "killed")) fprintf(c->out, ": its process is gone; the lock is stale, nothing holds it");
     fprintf(c->out, "\n");

@@ -183,7 +183,8 @@ int jb_budget_json(const jb_engine *e, cJSON *doc)
 
 static cJSON *status_doc(const jb_engine *e)
 {
-    static const char *const ENDS[] = { "", "signal", "infra", "budget" };
+    static const char *const ENDS[] = { [JB_END_SIGNAL] = "signal", [JB_END_INFRA] = "infra", [JB_END_BUDGET] = "budget", [JB_END_PROVIDER] = "provider" };
+    const char *end = e->result->end < sizeof ENDS / sizeof *ENDS ? ENDS[e->result->end] : NULL;
     int64_t expected = 0;
     for (size_t i = 0; i < e->o->cell_count && expected >= 0; i++)
         expected = e->o->cells[i].expected < 0 ? -1 : expected + e->o->cells[i].expected;
@@ -192,7 +193,7 @@ static cJSON *status_doc(const jb_engine *e)
     if (rc == 0) rc = jb_json_set_i64(o, "offset", (int64_t)jb_journal_size(e->journal));
     if (rc == 0) rc = jb_json_set_i64(o, "cells", (int64_t)e->o->cell_count);
     if (rc == 0) rc = jb_json_set_i64(o, "expected", expected);
-    if (rc == 0) rc = jb_json_set_str(o, "end", ENDS[e->result->end <= JB_END_BUDGET ? e->result->end : 0]);
+    if (rc == 0) rc = jb_json_set_str(o, "end", end ? end : "");
     if (rc == 0) rc = jb_json_set_str(o, "unit", e->result->end == JB_END_BUDGET ? jb_unit_key(e->result->unit) : "");
     if (rc == 0) rc = jb_budget_json(e, o);
     if (rc == 0 && cJSON_AddItemToObject(o, "tally", tally)) return o;

@@ -18,6 +18,7 @@
 #include "core/engine/progress.h"
 #include "core/study/budget.h"
 #include "core/evaluate/pool.h"
+#include "core/http/limits.h"
 #include <jaxbench/method.h>
 
 /* One cell: a method on a workload with a backend and a seed.  All of it is
@@ -33,6 +34,8 @@ typedef struct jb_cell_plan {
     const cJSON *backend_options;  /* nullable */
     const jb_price *price;         /* of the backend's tokens; NULL: unpriced */
     int64_t max_output;            /* output tokens that one call may cost at most; 0: not known */
+    const char *backend_name;      /* the study's; nullable */
+    const jb_call_limits *limits;  /* remote backends; NULL: defaults.  Cells with one pointer share one gate */
     const cJSON *facts;            /* prompt facts: name -> text */
     const cJSON *job;              /* the job of a candidate, phase "loop" (core/evaluate/job.h) */
     int64_t samples;               /* budget of the cell; -1 unlimited */
@@ -58,6 +61,7 @@ typedef struct jb_engine_options {
 #define JB_END_SIGNAL 1u /* *stop was set */
 #define JB_END_INFRA 2u  /* stop_after_infra_share */
 #define JB_END_BUDGET 3u /* `budget`: no new work fits in, what had begun has ended */
+#define JB_END_PROVIDER 5u /* a backend that no call can succeed with: key, quota, rate limit without retries */
 
 typedef struct jb_engine_result {
     uint32_t end;            /* JB_END_*: why it returned */
@@ -65,6 +69,10 @@ typedef struct jb_engine_result {
     jb_amounts spent;        /* by the run so far */
     size_t cells_done, cells_failed;
     int64_t candidates, replayed, infra;
+    int64_t failed_calls;    /* calls that failed for good: a provider's, no sample charged */
+    char first_failed_call[400]; /* "cell: class: message" */
+    uint32_t provider_class; /* JB_LLM_*, with JB_END_PROVIDER */
+    jb_error provider;       /* what a person is told then */
     uint64_t torn_bytes;     /* of a torn last line that was removed */
     jb_error first_failure;  /* of a cell, when cells_failed > 0 */
 } jb_engine_result;

@@ -140,6 +140,7 @@ static int on_done(const jb_records *r, jb_rec_cell *c, jb_rec_op *op, const cJS
     op->done = 1;
     if (op->kind == JB_OP_LLM) {
         op->failed = strcmp(jb_json_str(event, "status", ""), "failed") == 0;
+        op->replayed = jb_json_bool(event, "replayed", 0);
         jb_usage_read(jb_json_obj(event, "usage"), &op->usage);
         return 0;
     }
@@ -265,7 +266,7 @@ static void add_up(jb_rec_cell *c)
         int good = op->done && !op->failed && !op->cancelled;
         if (op->kind == JB_OP_LLM) {
             if (op->cancelled) l->discarded_calls += op->done;
-            else if (good) jb_ledger_call(l, op->purpose, &op->usage, c->priced ? &c->price : NULL);
+            else if (good) jb_ledger_call(l, op->purpose, &op->usage, op->replayed ? &jb_price_free : c->priced ? &c->price : NULL);
             else if (op->done) l->failures++;
             l->samples += good && op->purpose == JB_PURPOSE_SAMPLE;
         } else if (op->kind == JB_OP_EVAL && (op->done || op->cancelled)) {

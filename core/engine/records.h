@@ -38,7 +38,7 @@ typedef struct jb_rec_candidate {
 
 typedef struct jb_rec_op {
     uint32_t kind, purpose; /* JB_OP_*; JB_PURPOSE_* */
-    int done, failed, cancelled;
+    int done, failed, cancelled, replayed; /* replayed: the reply is one that an earlier run paid for */
     jb_usage usage;
     uint64_t candidate;
     double trace_s, compile_s, check_s, accelerator_s, wall_s;

@@ -24,6 +24,9 @@
 
 typedef struct jb_engine jb_engine;
 typedef struct jb_cell jb_cell;
+typedef struct jb_calls jb_calls; /* callstate.h */
+
+#define JB_REPLY_MAX ((size_t)64 << 20)
 
 /* ---- what the journal knew ----------------------------------------------------- */
 
@@ -31,6 +34,7 @@ typedef struct jb_replay_op {
     char hash[JB_HASH_HEX]; /* of the submission; "" when unknown */
     jb_span submit, done;   /* seq 0: not there */
     int cancelled;
+    int64_t sends;          /* call_send events: how often it went out */
 } jb_replay_op;
 
 typedef struct jb_replay_cell {
@@ -62,6 +66,7 @@ typedef struct jb_op {
     int holds_sample;             /* reserved, not yet settled */
     int executed;                 /* llm: the backend was really asked (now or before) */
     jb_amounts bound;             /* llm: what the call may cost at most; reserved while it runs */
+    int replayed;                 /* llm: the reply is one of an earlier run; costs nothing */
     /* llm */
     char *prompt;                 /* all messages: "### role\n\ntext\n\n"...; what is hashed and archived */
     jb_message *messages;         /* views into `prompt`; freed once executed */
@@ -72,6 +77,7 @@ typedef struct jb_op {
     char *reply;
     size_t reply_len;
     jb_usage usage;
+    char hash[JB_HASH_HEX];       /* of the call; what the journal is matched by */
     /* eval */
     uint64_t candidate;
 } jb_op;
@@ -118,6 +124,7 @@ struct jb_cell {
     jb_candidate **candidates;
     size_t candidate_count, candidate_cap;
     jb_ledger ledger;
+    struct jb_gate *gate; /* remote backends: callstate.h */
     jb_replay_cell replay;
     char *dir; /* <run>/cells/<key> */
     /* finals */
@@ -146,6 +153,7 @@ struct jb_engine {
     jb_cell *cells;
     jb_journal *journal;
     jb_pool *pool;      /* NULL until the first job */
+    jb_calls *calls;    /* NULL without remote backends */
     char *blobs, *cells_dir;
     FILE *log;
     jb_eval **evals;    /* sorted by key */
@@ -160,6 +168,7 @@ struct jb_engine {
     int closing;                /* a budget is reached: only final rows run */
     int64_t saved_ns;           /* when status.json was written */
     uint64_t saved_seq;
+    int64_t live_failed_calls; /* of this session: what the journal remembers must not stop a resume */
     int fatal;          /* a JB_E* status: the run can't go on */
     jb_error error;
     jb_engine_result *result;
@@ -195,8 +204,15 @@ void jb_cell_free(jb_cell *c);
 int jb_cell_start(jb_cell *c);
 /* Deliver what can be delivered, go on to finals, end.  Non-zero: fatal. */
 int jb_cell_advance(jb_cell *c);
-/* Execute one queued call; 1: did, 0: none, negative: fatal. */
+/* Execute one queued call of a local backend; 1: did, 0: none, negative: fatal. */
 int jb_cell_call(jb_cell *c);
+/* What a backend is asked for this operation; views live as long as `op`'s texts. */
+void jb_cell_request(const jb_cell *c, const jb_op *op, jb_request *out);
+/* The end of a call, reply or failure: journaled, then ready for delivery.
+ * `attempts` is how often a remote backend was asked, 0 for a local one. */
+int jb_cell_take_reply(jb_cell *c, jb_op *op, const jb_reply *r, int64_t attempts, jb_error *err);
+/* A call has failed for good, now or in the journal. */
+void jb_cell_note_failure(jb_cell *c, const char *class, const char *message);
 jb_op *jb_cell_op(jb_cell *c, uint64_t id);              /* NULL: unknown */
 jb_candidate *jb_cell_candidate(jb_cell *c, uint64_t id); /* NULL: unknown */
 /* The method said so, or it has nothing left to wait for: what is not delivered is cancelled. */
@@ -204,6 +220,10 @@ int jb_cell_finish(jb_cell *c);
 void jb_cell_fail(jb_cell *c, const jb_error *why);
 /* A budget is reached: run the final rows of its best so far, then pause. */
 void jb_cell_pause(jb_cell *c);
+
+/* ---- callend.c --------------------------------------------------------------------------- */
+const char *jb_llm_class_name(uint32_t class);         /* "rate-limit", "auth", ... */
+uint32_t jb_llm_class_from_name(const char *name);     /* 0: unknown */
 
 /* ---- submit.c: what a method asks for --------------------------------------------------- */
 int jb_submit_llm(jb_cell *c, const jb_llm_call *call, uint64_t *op_out, jb_error *err);

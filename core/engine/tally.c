@@ -42,25 +42,45 @@ int jb_tally_put_bound(cJSON *event, const jb_amounts *bound)
     return rc ? rc : jb_json_set_i64(o, "pico_usd", bound->of[JB_UNIT_USD]);
 }
 
-static void call_done(jb_tally *t, const cJSON *event)
+/* What an answer was charged; `whole_out` tells whether all five counts were there. */
+static int64_t take_usage(jb_tally *t, const cJSON *event, const jb_usage *u, int *whole_out)
 {
-    jb_usage u;
-    const cJSON *bound = jb_json_obj(event, "bound");
-    jb_usage_read(jb_json_obj(event, "usage"), &u);
-    const int64_t n[JB_TOKEN_KINDS] = { u.input_uncached, u.cache_read, u.cache_write, u.output, u.reasoning };
-    int64_t cost = jb_price_cost(price_of(t, jb_json_str(event, "cell", "")), &u), sum = 0;
-    int failed = strcmp(jb_json_str(event, "status", ""), "failed") == 0, whole = 1;
+    const int64_t n[JB_TOKEN_KINDS] = { u->input_uncached, u->cache_read, u->cache_write, u->output, u->reasoning };
+    int64_t sum = 0, cost = jb_price_cost(price_of(t, jb_json_str(event, "cell", "")), u);
+    *whole_out = 1;
     for (size_t k = 0; k < JB_TOKEN_KINDS; k++) {
-        if (n[k] < 0) whole = 0;
+        if (n[k] < 0) *whole_out = 0;
         add(&t->tokens[k], n[k]);
         add(&sum, n[k]);
     }
-    t->spent.of[JB_UNIT_CALLS]++;
-    t->calls_failed += failed;
-    t->unreported += !whole && !failed;
-    t->unpriced += cost < 0 && !failed;
+    const cJSON *bound = jb_json_obj(event, "bound");
     add(&t->spent.of[JB_UNIT_TOKENS], n[0] < 0 || n[3] < 0 ? jb_json_i64(bound, "tokens", sum) : sum);
     add(&t->spent.of[JB_UNIT_USD], cost < 0 ? jb_json_i64(bound, "pico_usd", 0) : cost);
+    return cost;
+}
+
+static void call_done(jb_tally *t, const cJSON *event)
+{
+    jb_usage u;
+    int failed = strcmp(jb_json_str(event, "status", ""), "failed") == 0, whole;
+    t->spent.of[JB_UNIT_CALLS]++;
+    t->calls_failed += failed;
+    if (jb_json_bool(event, "replayed", 0)) return; /* an earlier run has paid */
+    if (failed && jb_json_i64(event, "attempts", 0) > 0) return; /* its call_fail lines were taken */
+    jb_usage_read(jb_json_obj(event, "usage"), &u);
+    int64_t cost = take_usage(t, event, &u, &whole);
+    if (failed) return;
+    t->unreported += !whole;
+    t->unpriced += cost < 0;
+}
+
+/* An attempt that failed may have been paid for. */
+static void call_fail(jb_tally *t, const cJSON *event)
+{
+    jb_usage u;
+    int whole;
+    jb_usage_read(jb_json_obj(event, "usage"), &u);
+    take_usage(t, event, &u, &whole);
 }
 
 static void candidate_done(jb_tally *t, const cJSON *event)
@@ -108,7 +128,14 @@ void jb_tally_take(jb_tally *t, const char *kind, const cJSON *event, uint64_t s
         else call_done(t, event);
         charge_seconds(t, event);
     }
-    if (strcmp(kind, "op_cancel") == 0) recount(t, jb_outcome_from_name(jb_json_str(event, "was", "")), JB_OUTCOME_CANCELLED);
+    if (strcmp(kind, "call_fail") == 0) call_fail(t, event);
+    if (strcmp(kind, "op_cancel") == 0) {
+        const cJSON *bound = jb_json_obj(event, "bound"); /* it was in flight */
+        t->spent.of[JB_UNIT_CALLS] += bound != NULL;
+        add(&t->spent.of[JB_UNIT_TOKENS], jb_json_i64(bound, "tokens", 0));
+        add(&t->spent.of[JB_UNIT_USD], jb_json_i64(bound, "pico_usd", 0));
+        recount(t, jb_outcome_from_name(jb_json_str(event, "was", "")), JB_OUTCOME_CANCELLED);
+    }
     if (strcmp(kind, "final_done") == 0) {
         charge_seconds(t, event);
         if (!jb_json_bool(event, "provisional", 0) && strcmp(jb_json_str(event, "verdict", ""), "fail") == 0)

@@ -82,7 +82,8 @@ static value col_output(const at *a)
 
 static value col_usd(const at *a)
 {
-    int64_t cost = a->call && a->call->done && a->c->priced ? jb_price_cost(&a->c->price, &a->call->usage) : -1;
+    const jb_price *price = !a->call ? NULL : a->call->replayed ? &jb_price_free : a->c->priced ? &a->c->price : NULL;
+    int64_t cost = a->call && a->call->done ? jb_price_cost(price, &a->call->usage) : -1;
     return cost < 0 ? unknown() : real((double)cost / 1e12);
 }
 

@@ -43,6 +43,9 @@ int jb_study_read_budget(jb_reading *r, const jb_yaml *n); /* spend.c */
 int jb_study_read_prices(jb_reading *r, const jb_yaml *n);
 /* Prices of backends; budgets that can't hold are refused.  After expansion. */
 int jb_study_check_spend(jb_reading *r);
+/* limits.c: `limits` and `timeouts` of a backend's mapping; `on_error` (nullable), once the backends are read */
+int jb_study_read_call_limits(jb_reading *r, const jb_yaml *backend, jb_study_part *p);
+int jb_study_read_patience(jb_reading *r, const jb_yaml *on_error);
 int jb_study_expand(jb_reading *r);                    /* expand.c: cells */
 int jb_study_canonical(jb_reading *r);                 /* canonical.c: json, text, hash */
 

@@ -23,6 +23,8 @@ static const struct { const char *key; int from; } PRICE_KEYS[JB_TOKEN_KINDS] = 
 static const char *const FILE_KEYS[] = { "schema", "kind", "date", "currency", "source", "prices" };
 static const char *const ROW_KEYS[] = { "backend", "model", "valid_from", "source", "input", "cache_read", "cache_write", "output", "reasoning" };
 
+const jb_price jb_price_free = { { 0 } };
+
 const char *jb_token_kind(size_t kind) { return KINDS[kind < JB_TOKEN_KINDS ? kind : 0]; }
 
 /* ---- reading ------------------------------------------------------------------------ */

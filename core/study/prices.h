@@ -14,6 +14,7 @@
 
 /* Pico-dollars a token: a dollar for a million tokens is a million of them. */
 typedef struct jb_price { int64_t pico[JB_TOKEN_KINDS]; } jb_price;
+extern const jb_price jb_price_free; /* of a reply that an earlier run has paid for */
 
 typedef struct jb_price_row {
     char *backend, *model; /* globs over the plugin's name and its option `model` */

@@ -24,6 +24,7 @@ static const char *const ISOLATIONS[] = { "required", "best-effort" };
 static const char *const SKIPPABLE[] = { "compile", "check", "time" }; /* the rest is the trust boundary */
 static const char *const LIMITS[] = { "trace_s", "inspect_s", "compile_s", "check_s", "reference_s", "memory_mb" };
 static const char *const PART_KEYS[] = { "name", "use" };
+static const char *const BACKEND_KEYS[] = { "name", "use", "limits", "timeouts" };
 static const char *const USE_KEYS[] = { "use" };
 static const char *const EXECUTOR_KEYS[] = { "use", "slots" };
 
@@ -198,9 +199,17 @@ static int read_share(jb_reading *r, const jb_yaml *n)
     return jb_yaml_error(r->doc, n, r->err, JB_EINVAL, "stop_after_infra_share must be 0 (never) to 1, not %.60s", n->text);
 }
 
+/* Read with the backends, by jb_study_read_patience. */
+static int read_later(jb_reading *r, const jb_yaml *n) { return (void)r, (void)n, 0; }
+
 static int read_on_error(jb_reading *r, const jb_yaml *n)
 {
-    static const struct key keys[] = { { "infra_retries", read_retries, NULL }, { "stop_after_infra_share", read_share, NULL } };
+    static const struct key keys[] = {
+        { "infra_retries", read_retries, NULL }, { "stop_after_infra_share", read_share, NULL },
+        { "call_retries", read_later, NULL },    { "backoff", read_later, NULL },
+        { "backoff_max", read_later, NULL },     { "retry_after_max", read_later, NULL },
+        { "give_up_after", read_later, NULL },
+    };
     return read_keys(r, n, "on_error", keys, COUNT(keys));
 }
 
@@ -274,7 +283,10 @@ static int read_parts(jb_reading *r, const jb_yaml *n, const char *what, const c
     if (!*parts) return no_memory(r);
     for (size_t i = 0; i < n->count; i++) {
         jb_study_part *p = &(*parts)[(*count)++];
-        int status = read_component(r, n->items[i], kind, NULL, PART_KEYS, COUNT(PART_KEYS), p);
+        int backend = !strcmp(kind, JB_KIND_BACKEND);
+        int status = backend ? read_component(r, n->items[i], kind, NULL, BACKEND_KEYS, COUNT(BACKEND_KEYS), p)
+                             : read_component(r, n->items[i], kind, NULL, PART_KEYS, COUNT(PART_KEYS), p);
+        if (!status && backend) status = jb_study_read_call_limits(r, n->items[i], p);
         if (!status) status = read_part_name(r, n->items[i], *parts, i, p);
         if (status) return status;
     }
@@ -385,6 +397,7 @@ static int fill_in(jb_reading *r)
     static const jb_yaml empty = { .kind = JB_YAML_MAPPING, .line = 1 };
     jb_study *s = r->s;
     int status = s->executor.component ? 0 : read_executor(r, &empty);
+    if (!status) status = jb_study_read_patience(r, jb_yaml_get(r->root, "on_error"));
     if (!status && !s->gate_count) status = jb_study_read_gates(r, NULL);
     if (!status && !s->limits && !(s->limits = cJSON_CreateObject())) status = no_memory(r);
     for (size_t i = 0; i < s->method_count && !status; i++)

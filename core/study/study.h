@@ -14,6 +14,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/http/limits.h"
 #include "core/registry/registry.h"
 #include "core/study/budget.h"
 #include "core/study/prices.h"
@@ -39,6 +40,7 @@ typedef struct jb_study_part {
     cJSON *resolved;                /* every option with its default; secrets left out */
     char *data_dir;                 /* methods: folder of templates */
     const jb_price_row *price;      /* backends: what a token costs; NULL: unpriced */
+    jb_call_limits calls;           /* backends: rate, timeouts, retries of calls over HTTP */
 } jb_study_part;
 
 /* One cell of the matrix.  Pointers go into the study. */
