@@ -138,7 +138,7 @@ static double age_of(const state *s)
 /* Money is null when not one call was priced. */
 static int money_known(const jb_tally *t)
 {
-    return t->spent.of[JB_UNIT_CALLS] == 0 || t->unpriced < t->spent.of[JB_UNIT_CALLS] - t->calls_failed || t->spent.of[JB_UNIT_USD] > 0;
+    return t->unpriced == 0 || t->unpriced < t->spent.of[JB_UNIT_CALLS] - t->calls_failed || t->spent.of[JB_UNIT_USD] > 0;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
