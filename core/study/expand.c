@@ -97,12 +97,9 @@ static int check_hits(const struct expand *x)
 
 /* ---- one cell ----------------------------------------------------------------------- */
 
-/* What the method's options ask for at most: `samples`, or `chains` of `turns`. */
 static int64_t resolved_samples(const jb_study_part *method)
 {
-    int64_t chains = jb_json_i64(method->resolved, "chains", -1), turns = jb_json_i64(method->resolved, "turns", -1), product;
-    int many = chains > 0 && turns > 0 && !__builtin_mul_overflow(chains, turns, &product);
-    return jb_json_i64(method->resolved, "samples", many ? product : -1);
+    return jb_json_i64(method->resolved, "samples", -1);
 }
 
 static int hash_part(const jb_reading *r, jb_hasher *h, const char *role, const jb_study_part *p)
