@@ -7,9 +7,12 @@
  * The share is dealt, not drawn: of every 12 lanes of a cell, `fault_rate` x 12 get
  * the next faults of the workload's deck, at places that the cell's seed
  * permutes.  So a run of any size shows the faults in proportion, and one of
- * four workloads with 12 samples each shows every one of them.  What a reply says
- * is a function of (cell seed, lane, call seed) and the prompt alone. */
+ * four workloads with 12 samples each shows every one of them.  Told by the
+ * feedback in a prompt what is wrong, it mends a seeded share of what it
+ * recognises (mend.h).  What a reply says is a function of (cell seed, lane, turn,
+ * call seed) and the prompt alone. */
 #include "bank.h"
+#include "mend.h"
 
 #include <jaxbench/backend.h>
 
@@ -23,13 +26,15 @@
 #define MAX_BANKS 64
 
 struct config {
-    double fault_rate;
+    double fault_rate, mend_rate;
     const char *bank;
 };
 
 static const jb_option options[] = {
     { .struct_size = sizeof(jb_option), .type = JB_OPT_FLOAT, .offset = offsetof(struct config, fault_rate), .name = "fault_rate",
       .def = "0.5", .min = 0, .max = 1, .help = "Share of the replies that carry a fault." },
+    { .struct_size = sizeof(jb_option), .type = JB_OPT_FLOAT, .offset = offsetof(struct config, mend_rate), .name = "mend_rate",
+      .def = "0.7", .min = 0, .max = 1, .help = "Share of the faults it recognises in the feedback that it mends; the rest it replies to as if it had not been told." },
     { .struct_size = sizeof(jb_option), .type = JB_OPT_PATH, .offset = offsetof(struct config, bank), .name = "bank",
       .help = "Folder of kernels; default: the one that comes with this plugin." },
 };
@@ -214,14 +219,33 @@ static const struct bank *bank_of(struct backend *b, const char *workload, jb_er
     return b->banks[b->bank_count++];
 }
 
-/* Which entry of the bank this call gets, and the fault it carries (BANK_EDIT also for none). */
+/* Which entry of the bank a call gets that is told nothing.  Every turn is a deal of its own. */
 static const struct bank_entry *deal(const struct backend *b, const struct bank *bank, const jb_request *req, uint64_t *state)
 {
-    uint64_t lane = JB_HAS(req, jb_request, cell_seed) ? req->lane + req->turn : mix(state);
-    uint64_t cell = JB_HAS(req, jb_request, cell_seed) ? req->cell_seed : 0;
-    unsigned faults = (unsigned)lround(b->config->fault_rate * DEAL), place = place_in_deal(cell, lane);
-    if (place < faults && bank->fault_count) return &bank->faults[(lane / DEAL * faults + place) % bank->fault_count];
+    int keyed = JB_HAS(req, jb_request, cell_seed);
+    uint64_t lane = keyed ? req->lane : mix(state), turn = keyed ? req->turn : 0, cell = keyed ? req->cell_seed : 0;
+    unsigned faults = (unsigned)lround(b->config->fault_rate * DEAL), place = place_in_deal(cell ^ turn * 0xBF58476D1CE4E5B9u, lane);
+    if (place < faults && bank->fault_count) return &bank->faults[((lane / DEAL + turn) * faults + place) % bank->fault_count];
     return &bank->right[pick(state, bank->right_count)];
+}
+
+/* The kernel that the fault is a slip of; any right one for a reply that had none. */
+static const struct bank_entry *mended(const struct bank *bank, const struct bank_entry *fault, uint64_t *state)
+{
+    for (size_t i = 0; i < bank->right_count; i++)
+        if (strcmp(bank->right[i].name, fault->from) == 0) return &bank->right[i];
+    return &bank->right[pick(state, bank->right_count)];
+}
+
+/* Which entry answers the prompt: right ones stay right, of the faults that are recognised a share is mended. */
+static const struct bank_entry *choose(const struct backend *b, const struct bank *bank, const jb_request *req, uint64_t *state)
+{
+    struct told told;
+    if (!mend_read(req, &told)) return deal(b, bank, req, state);
+    if (told.correct) return &bank->right[pick(state, bank->right_count)];
+    const struct bank_entry *fault = mend_recognise(&told, bank);
+    int lucky = (double)(mix(state) >> 11) * 0x1p-53 < b->config->mend_rate;
+    return fault != NULL && lucky ? mended(bank, fault, state) : deal(b, bank, req, state);
 }
 
 static void compose(const struct backend *b, const struct bank_entry *e, uint64_t *state, struct text *t)
@@ -261,7 +285,7 @@ static int complete(void *self, const jb_request *req, jb_reply *out, jb_error *
             *err = why;
             return why.code ? why.code : JB_EINTERNAL;
         }
-        if (bank) entry = deal(b, bank, req, &state);
+        if (bank) entry = choose(b, bank, req, &state);
     }
     if (entry) compose(b, entry, &state, &t);
     else puts_text(&t, "I have no kernel for this workload: the scripted backend knows only what is in its bank.\n");
