@@ -58,7 +58,7 @@ static int write_out(jb_cell *c, const jb_feedback_request *req, const jb_attemp
     if (rc == 0) rc = keep(c, &text, &out->text, err);
     int64_t best = jb_feedback_best(attempts, req->turn_count);
     out->best = best >= 0 ? attempts[best].candidate : 0;
-    out->timed = isfinite(attempts[req->turn_count - 1].median_us);
+    out->timed = isfinite(attempts[req->turn_count - 1].median_us) ? 1 : 0;
     jb_buf_free(&json);
     jb_buf_free(&text);
     cJSON_Delete(record);

@@ -4,6 +4,7 @@
  * workloads get prose; and the bank's reader refuses banks that have drifted. */
 #include "scripted.c"
 #include "bank.c"
+#include "compose.c"
 #include "mend.c"
 
 #include "core/base/error.h"

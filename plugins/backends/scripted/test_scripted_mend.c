@@ -5,6 +5,7 @@
  * records as the harness writes them. */
 #include "scripted.c"
 #include "bank.c"
+#include "compose.c"
 #include "mend.c"
 
 #include "core/base/error.h"
@@ -180,7 +181,7 @@ static void commit(struct turn *t, const struct bank *b, const struct bank_entry
     struct text reply = { 0 };
     uint64_t state = 99;
     jb_error err = JB_ERROR_INIT;
-    compose(self, fault, &state, &reply);
+    compose(self->dir, fault, &state, &reply);
     uint32_t finish = fault->made_by == BANK_CUT_OFF ? JB_FINISH_LENGTH : JB_FINISH_STOP;
     ck_assert_int_eq(jb_extract_reply((jb_view){ reply.ptr, reply.len }, finish, "workload", &t->x, &err), 0);
     t->entry = fault;
