@@ -137,7 +137,6 @@ static const struct symptom {
     { "zeros", "wrong", NULL, TOLD_ZERO },
     { "wrong-mask", "wrong", "error_ratio", TOLD_FAR },
     { "bf16-accumulator", "wrong", "error_ratio", TOLD_NEAR },
-    { "bf16-accumulator", "wrong", "outlier", TOLD_FAR },
     { "wrong-eps", "wrong", "tiny", TOLD_FAR },
     { "no-max", "wrong", "nonfinite", TOLD_FAR },
     { "no-max", "wrong", "outlier", TOLD_FAR },
