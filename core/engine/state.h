@@ -230,6 +230,9 @@ int jb_submit_llm(jb_cell *c, const jb_llm_call *call, uint64_t *op_out, jb_erro
 int jb_submit_reply(jb_cell *c, uint64_t llm_op, const jb_eval_request *req, uint64_t *candidate_out, uint64_t *op_out, jb_error *err);
 int jb_submit_source(jb_cell *c, jb_view source, const jb_eval_request *req, uint64_t *candidate_out, uint64_t *op_out, jb_error *err);
 
+/* ---- feedback.c: what a model is told ------------------------------------------------------- */
+int jb_feedback_make(jb_cell *c, const jb_feedback_request *req, jb_feedback *out, jb_error *err);
+
 /* ---- evals.c ------------------------------------------------------------------------------ */
 /* Let the candidate wait for the evaluation of its source, starting it when nobody has. */
 int jb_evals_request(jb_cell *c, jb_candidate *k);
