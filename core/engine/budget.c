@@ -169,6 +169,23 @@ int jb_budget_out_of_time(jb_engine *e)
     return 1;
 }
 
+/* ---- showing --------------------------------------------------------------------------------- */
+
+/* Every unit that has a budget, and money whenever some was spent. */
+void jb_budget_show(jb_engine *e)
+{
+    jb_buf b = JB_BUF_INIT(512);
+    char spent[48], limit[48];
+    for (unsigned u = 0; u < JB_UNITS; u++) {
+        int64_t budget = budget_of(e, u), used = u == JB_UNIT_WALL ? wall_ms(e) : e->tally.spent.of[u];
+        if (budget < 0 && (u != JB_UNIT_USD || used == 0)) continue;
+        jb_buf_printf(&b, "%s%s", b.len ? ", " : "", jb_unit_text(spent, sizeof spent, u, used));
+        if (budget >= 0) jb_buf_printf(&b, " of %s", jb_unit_text(limit, sizeof limit, u, budget));
+    }
+    jb_progress_spent(e->o->progress, b.ptr ? b.ptr : "");
+    jb_buf_free(&b);
+}
+
 /* ---- status.json ---------------------------------------------------------------------------- */
 
 int jb_budget_json(const jb_engine *e, cJSON *doc)

@@ -268,6 +268,7 @@ static void sleep_until_news(jb_engine *e)
     if (e->calls) fds[n++] = (struct pollfd){ .fd = jb_calls_fd(e), .events = POLLIN };
     int64_t wait = e->o->progress ? LIVE_MS : SLEEP_MS, calls = jb_calls_timeout_ms(e);
     if (calls >= 0 && calls < wait) wait = calls;
+    jb_budget_show(e);
     jb_progress_tick(e->o->progress, busy, queued);
     if (poll(fds, n, (int)wait) < 0 && errno != EINTR) {
         jb_error err = JB_ERROR_INIT;

@@ -88,16 +88,17 @@ static int add_cell(sqlite3 *db, const statements *s, const jb_records *r, const
     const cJSON *backend = part(r, "backends", c->backend);
     const char *method = jb_json_str(part(r, "methods", c->method), "use", c->method), *use = jb_json_str(backend, "use", c->backend);
     const char *model = jb_json_str(jb_json_obj(backend, "options"), "model", "");
-    int64_t ended = c->ended, failed = c->failed, calls = 0, input = 0, output = 0, pico = 0, evaluated = 0;
+    int64_t ended = c->ended, failed = c->failed, calls = 0, input = 0, output = 0, pico = 0, unpriced = 0, evaluated = 0;
     for (size_t p = 0; p < JB_PURPOSES; p++) {
         calls += l->calls[p];
         input += l->tokens[p][0] + l->tokens[p][1] + l->tokens[p][2];
         output += l->tokens[p][3] + l->tokens[p][4];
         pico += l->pico_usd[p];
+        unpriced += l->unpriced[p];
     }
     for (size_t i = 0; i < c->op_count; i++) evaluated += c->ops[i].kind == JB_OP_EVAL && c->ops[i].wall_s > 0;
     const void *row[] = { c->key, c->label, c->workload, c->method, c->backend, &c->seed, &ended, &failed, &l->samples, &l->failures, method, use, model,
-                          &calls, &l->unreported, &input, &output, l->unpriced ? NULL : &pico, &evaluated, &l->compile_s, &l->wall_s };
+                          &calls, &l->unreported, &input, &output, unpriced ? NULL : &pico, &evaluated, &l->compile_s, &l->wall_s };
     return insert(db, s->cell, "tttttiiiii" "ttt" "iiiiii" "rr", row, err);
 }
 

@@ -57,7 +57,7 @@ void jb_ledger_call(jb_ledger *l, uint32_t purpose, const jb_usage *usage, const
     }
     if (!whole) l->unreported++;
     int64_t cost = jb_price_cost(price, usage);
-    if (cost < 0) l->unpriced++;
+    if (cost < 0) l->unpriced[p]++;
     else if (__builtin_add_overflow(l->pico_usd[p], cost, &l->pico_usd[p])) l->pico_usd[p] = INT64_MAX;
 }
 
@@ -79,9 +79,9 @@ void jb_ledger_add(jb_ledger *sum, const jb_ledger *l)
     for (size_t p = 0; p < JB_PURPOSES; p++) {
         sum->calls[p] += l->calls[p];
         sum->pico_usd[p] += l->pico_usd[p];
+        sum->unpriced[p] += l->unpriced[p];
         for (size_t k = 0; k < JB_TOKEN_KINDS; k++) sum->tokens[p][k] += l->tokens[p][k];
     }
-    sum->unpriced += l->unpriced;
     sum->unreported += l->unreported;
     sum->failures += l->failures;
     sum->candidates += l->candidates;
@@ -94,33 +94,32 @@ void jb_ledger_add(jb_ledger *sum, const jb_ledger *l)
     sum->discarded_calls += l->discarded_calls;
 }
 
+/* "usd" is null when not one of the calls was priced; else the sum stands beside
+ * how many calls are not in it. */
+static int money_json(cJSON *m, int64_t calls, int64_t pico_usd, int64_t unpriced)
+{
+    int rc = m ? 0 : JB_ENOMEM;
+    if (rc == 0) rc = calls > 0 && calls == unpriced ? (cJSON_AddNullToObject(m, "usd") ? 0 : JB_ENOMEM) : jb_json_set_num(m, "usd", (double)pico_usd / 1e12);
+    return rc ? rc : jb_json_set_i64(m, "unpriced_calls", unpriced);
+}
+
 static int purpose_json(cJSON *purposes, const jb_ledger *l, size_t p)
 {
     cJSON *o = jb_json_add_obj(purposes, PURPOSES[p]);
     int rc = o ? jb_json_set_i64(o, "calls", l->calls[p]) : JB_ENOMEM;
     for (size_t k = 0; rc == 0 && k < JB_TOKEN_KINDS; k++) rc = jb_json_set_i64(o, jb_token_kind(k), l->tokens[p][k]);
-    if (rc == 0) rc = jb_json_set_num(o, "usd", (double)l->pico_usd[p] / 1e12);
-    return rc;
-}
-
-/* Sums first: a total that holds unpriced calls must say so beside the number. */
-static int money_json(cJSON *o, const jb_ledger *l, int64_t calls)
-{
-    cJSON *m = jb_json_add_obj(o, "money");
-    int64_t sum = 0;
-    for (size_t p = 0; p < JB_PURPOSES; p++) sum += l->pico_usd[p];
-    if (!m) return JB_ENOMEM;
-    int rc = calls > 0 && calls == l->unpriced ? (cJSON_AddNullToObject(m, "usd") ? 0 : JB_ENOMEM) : jb_json_set_num(m, "usd", (double)sum / 1e12);
-    return rc ? rc : jb_json_set_i64(m, "unpriced_calls", l->unpriced);
+    return rc ? rc : money_json(o, l->calls[p], l->pico_usd[p], l->unpriced[p]);
 }
 
 cJSON *jb_ledger_json(const jb_ledger *l)
 {
     cJSON *o = cJSON_CreateObject();
     if (!o) return NULL;
-    int64_t calls = 0, sums[JB_TOKEN_KINDS] = { 0 };
+    int64_t calls = 0, pico_usd = 0, unpriced = 0, sums[JB_TOKEN_KINDS] = { 0 };
     for (size_t p = 0; p < JB_PURPOSES; p++) {
         calls += l->calls[p];
+        pico_usd += l->pico_usd[p];
+        unpriced += l->unpriced[p];
         for (size_t k = 0; k < JB_TOKEN_KINDS; k++) sums[k] += l->tokens[p][k];
     }
     int rc = jb_json_set_i64(o, "samples", l->samples);
@@ -129,7 +128,7 @@ cJSON *jb_ledger_json(const jb_ledger *l)
     cJSON *tokens = jb_json_add_obj(o, "tokens");
     for (size_t k = 0; tokens && rc == 0 && k < JB_TOKEN_KINDS; k++) rc = jb_json_set_i64(tokens, jb_token_kind(k), sums[k]);
     if (rc == 0) rc = jb_json_set_i64(o, "calls_without_token_counts", l->unreported);
-    if (rc == 0) rc = money_json(o, l, calls);
+    if (rc == 0) rc = money_json(jb_json_add_obj(o, "money"), calls, pico_usd, unpriced);
     cJSON *purposes = jb_json_add_obj(o, "purposes");
     for (size_t p = 1; purposes && rc == 0 && p < JB_PURPOSES; p++)
         if (l->calls[p]) rc = purpose_json(purposes, l, p);

@@ -26,7 +26,7 @@ typedef struct jb_ledger {
     int64_t calls[JB_PURPOSES];
     int64_t tokens[JB_PURPOSES][JB_TOKEN_KINDS]; /* in the order of jb_usage */
     int64_t pico_usd[JB_PURPOSES]; /* of priced calls */
-    int64_t unpriced;     /* calls without a price, or without the counts to apply it to */
+    int64_t unpriced[JB_PURPOSES]; /* calls without a price, or without the counts to apply it to */
     int64_t unreported;   /* calls whose provider did not report all five counts */
     int64_t failures;     /* calls that failed after the host's retries */
     int64_t candidates, duplicates;

@@ -192,6 +192,7 @@ void jb_budget_release_job(jb_engine *e, jb_eval *v);
 /* Nothing runs and what waits is refused: a budget is reached; which is in the result. */
 int jb_budget_reached(jb_engine *e);
 int jb_budget_out_of_time(jb_engine *e); /* also the grace after the wall budget is over */
+void jb_budget_show(jb_engine *e); /* on the live line */
 int jb_budget_json(const jb_engine *e, cJSON *doc); /* adds "budget": {unit: amount} */
 void jb_budget_save(jb_engine *e, int now); /* status.json, at most once a second unless `now` */
 
