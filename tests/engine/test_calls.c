@@ -436,6 +436,7 @@ START_TEST(a_stop_waits_for_what_is_paid)
     int sent = journal_count(&r, "\"call_send\""), done = journal_count(&r, "\"finish\":");
     ck_assert_int_ge(sent, 2);
     ck_assert_msg(sent == done, "%d were sent, %d are in the journal", sent, done);
+    fake_close(&r);
     fake_reset();
     server.answer = answer_well;
     open_remote(&r, "stop");

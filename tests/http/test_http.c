@@ -11,11 +11,11 @@
 
 /* ---- driving ------------------------------------------------------------------------- */
 
-static jb_http_timeouts quick = { 2000, 2000, 2000, 10000 };
+static const jb_http_timeouts QUICK = { 5000, 5000, 5000, 20000 };
 
 static jb_http_call post(const char *url, const char *body)
 {
-    return (jb_http_call){ .method = { "POST", 4 }, .url = { url, strlen(url) }, .body = { body, strlen(body) }, .timeouts = quick };
+    return (jb_http_call){ .method = { "POST", 4 }, .url = { url, strlen(url) }, .body = { body, strlen(body) }, .timeouts = QUICK };
 }
 
 static jb_http_result *wait_for_one(jb_http *h)
@@ -49,7 +49,7 @@ static jb_http *new_http(void)
 }
 
 /* One request against a server that answers by `answer`. */
-static void against(int (*answer)(loopback *, int, const char *, int), uint32_t end, uint32_t status, const char *says)
+static void against_in(jb_http_timeouts timeouts, int (*answer)(loopback *, int, const char *, int), uint32_t end, uint32_t status, const char *says)
 {
     loopback l;
     jb_error err = JB_ERROR_INIT;
@@ -57,6 +57,7 @@ static void against(int (*answer)(loopback *, int, const char *, int), uint32_t 
     jb_http *h = new_http();
     jb_http_call c = post(url_of(&l), "{}");
     c.body_max = 4096;
+    c.timeouts = timeouts;
     ck_assert_int_eq(jb_http_send(h, &c, 7, &err), 0);
     jb_http_result *r = wait_for_one(h);
     ck_assert_uint_eq(r->tag, 7);
@@ -66,6 +67,8 @@ static void against(int (*answer)(loopback *, int, const char *, int), uint32_t 
     jb_http_free(h);
     loopback_stop(&l);
 }
+
+#define against(...) against_in(QUICK, __VA_ARGS__)
 
 /* ---- a good one ---------------------------------------------------------------------------- */
 
@@ -204,22 +207,19 @@ END_TEST
 
 START_TEST(no_first_byte)
 {
-    quick.first_byte_ms = 120;
-    against(silence, JB_HTTP_TIMEOUT, 0, "no answer within 0.1 s");
+    against_in((jb_http_timeouts){ 5000, 120, 0, 0 }, silence, JB_HTTP_TIMEOUT, 0, "no answer within 0.1 s");
 }
 END_TEST
 
 START_TEST(no_further_byte)
 {
-    quick.idle_ms = 120;
-    against(stall, JB_HTTP_TIMEOUT, 200, "stalled for 0.1 s");
+    against_in((jb_http_timeouts){ 5000, 5000, 120, 0 }, stall, JB_HTTP_TIMEOUT, 200, "stalled for 0.1 s");
 }
 END_TEST
 
 START_TEST(not_done_in_time)
 {
-    quick.total_ms = 150;
-    against(silence, JB_HTTP_TIMEOUT, 0, "not done after");
+    against_in((jb_http_timeouts){ 5000, 5000, 5000, 150 }, silence, JB_HTTP_TIMEOUT, 0, "not done after");
 }
 END_TEST
 
@@ -247,8 +247,8 @@ START_TEST(tls_is_spoken_to_https)
     loopback_start(&l, good);
     jb_http *h = new_http();
     snprintf(url, sizeof url, "https://127.0.0.1:%d/", l.port);
-    quick.total_ms = 500;
     jb_http_call c = post(url, "{}");
+    c.timeouts.total_ms = 500;
     ck_assert_int_eq(jb_http_send(h, &c, 1, &err), 0);
     jb_http_result *r = wait_for_one(h);
     ck_assert_msg(r->end == JB_HTTP_TLS || r->end == JB_HTTP_TIMEOUT, "end %u: %s", r->end, r->message); /* the server waits for a whole request */
