@@ -45,6 +45,7 @@ typedef struct jb_layout {
     char *harness; /* folder that holds the Python package jaxbench_harness */
     char *suite;   /* folder of suites: holds jaxbench/, gates/, distributions/ */
     char *plugins; /* ':'-separated */
+    char *examples;/* example studies, and templates/ of `init` */
     char *cache;   /* $JAXBENCH_CACHE, $XDG_CACHE_HOME/jaxbench, ~/.cache/jaxbench, or for
                     * a user without a home $TMPDIR/jaxbench-<uid> (jb_fs_private_dir) */
 } jb_layout;

@@ -180,6 +180,7 @@ int jb_layout_find(jb_layout *out, jb_error *err)
         l.worker = part("JAXBENCH_WORKER", prefix, "libexec/jaxbench/jaxbench-worker");
         l.harness = part("JAXBENCH_HARNESS", prefix, "share/jaxbench/harness");
         l.suite = part("JAXBENCH_SUITE", prefix, "share/jaxbench/suite");
+        l.examples = jb_fs_join(prefix, "share/jaxbench/examples");
         own = jb_fs_join(prefix, "lib/jaxbench/plugins/v1");
     } else if (build) {
         l.root = source_of(build, err);
@@ -190,6 +191,7 @@ int jb_layout_find(jb_layout *out, jb_error *err)
         l.worker = part("JAXBENCH_WORKER", build, "jaxbench-worker");
         l.harness = part("JAXBENCH_HARNESS", l.root, "harness");
         l.suite = part("JAXBENCH_SUITE", l.root, "suite");
+        l.examples = jb_fs_join(l.root, "examples");
         own = jb_fs_join(build, "plugins");
     } else {
         rc = jb_err(err, JB_ENOTFOUND, "%s lies neither in a build folder (no CMakeCache.txt up to %d levels above) nor in <prefix>/bin of an "
@@ -200,7 +202,7 @@ int jb_layout_find(jb_layout *out, jb_error *err)
     if (own) l.plugins = plugin_folders(own, prefix != NULL);
     rc = cache_folder(&l.cache, err);
     if (rc != 0 && rc != JB_ENOMEM) goto out;
-    if (!l.root || !l.worker || !l.harness || !l.suite || !l.plugins || !l.cache) {
+    if (!l.root || !l.worker || !l.harness || !l.suite || !l.examples || !l.plugins || !l.cache) {
         rc = jb_err(err, JB_ENOMEM, "out of memory finding the parts of jaxbench");
         goto out;
     }
@@ -223,6 +225,7 @@ void jb_layout_free(jb_layout *l)
     jb_free(l->worker);
     jb_free(l->harness);
     jb_free(l->suite);
+    jb_free(l->examples);
     jb_free(l->plugins);
     jb_free(l->cache);
     memset(l, 0, sizeof *l);

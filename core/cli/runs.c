@@ -5,11 +5,13 @@
 
 #include "core/base/error.h"
 #include "core/base/mem.h"
+#include "core/engine/calls.h"
 #include "core/engine/engine.h"
 #include "core/engine/index.h"
 #include "core/engine/missing.h"
 #include "core/engine/rundir.h"
 #include "core/evaluate/job.h"
+#include "core/http/secret.h"
 #include "core/report/report.h"
 
 #include <errno.h>
@@ -49,6 +51,33 @@ int jb_runs_catch_signals(const volatile int **stop, int *stop_fd, jb_error *err
     *stop = &stop_signal;
     *stop_fd = stop_pipe[0];
     return 0;
+}
+
+/* ---- overrides ------------------------------------------------------------------------------- */
+
+void jb_runs_sets_free(jb_runs_sets *sets)
+{
+    for (size_t i = 0; i < sets->made_count; i++) jb_free(sets->made[i]);
+    jb_free(sets->made);
+    jb_free((void *)sets->all);
+    *sets = (jb_runs_sets){ 0 };
+}
+
+int jb_runs_sets_read(const jb_cli *c, const char *const *before, size_t before_count, jb_runs_sets *out, jb_error *err)
+{
+    size_t budgets, own;
+    const char *const *set = jb_cli_list(c, "set", &own), *const *budget = jb_cli_list(c, "budget", &budgets);
+    *out = (jb_runs_sets){ .all = jb_alloc_array(before_count + own + budgets + 1, sizeof *out->all),
+                           .made = jb_alloc_array(budgets + 1, sizeof *out->made) };
+    int rc = out->all && out->made ? 0 : jb_err(err, JB_ENOMEM, "out of memory");
+    for (size_t i = 0; rc == 0 && i < before_count; i++) out->all[out->count++] = before[i];
+    for (size_t i = 0; rc == 0 && i < own; i++) out->all[out->count++] = set[i];
+    for (size_t i = 0; rc == 0 && i < budgets; i++) {
+        rc = jb_budget_flag(budget[i], &out->made[out->made_count], err);
+        if (rc == 0) out->all[out->count++] = out->made[out->made_count++];
+    }
+    if (rc != 0) jb_runs_sets_free(out);
+    return rc;
 }
 
 /* ---- the lock ------------------------------------------------------------------------------ */
@@ -129,11 +158,33 @@ static int plan_build(plan *p, const jb_study *s, const char *run_dir, jb_error 
             .key = c->name, .label = c->label, .identity = c->name,
             .method = c->method->component, .method_options = c->method->options, .method_data = c->method->data_dir,
             .backend = c->backend ? c->backend->component : NULL, .backend_options = c->backend ? c->backend->options : NULL,
+            .price = c->backend && c->backend->price ? &c->backend->price->price : NULL,
+            .max_output = c->backend ? jb_json_i64(c->backend->resolved, "max_tokens", 0) : 0,
+            .backend_name = c->backend ? c->backend->name : NULL, .limits = c->backend ? &c->backend->calls : NULL,
             .facts = w->facts, .job = w->job, .samples = c->samples, .expected = c->expected,
         };
         p->expected = p->expected < 0 || c->expected < 0 ? -1 : p->expected + c->expected;
     }
     return rc;
+}
+
+int jb_runs_check_keys(jb_cli *c, const jb_study *s)
+{
+    const jb_study_part *last = NULL;
+    for (size_t i = 0; i < s->cell_count; i++) {
+        const jb_study_part *p = s->cells[i].backend;
+        jb_error err = JB_ERROR_INIT;
+        char *variable = NULL;
+        if (!p || p == last || !jb_backend_is_remote(p->component)) continue;
+        last = p;
+        int rc = jb_backend_key_variable(p->component, p->options, &variable, &err);
+        if (rc == 0 && variable) rc = jb_secrets_check(variable, &err);
+        jb_free(variable);
+        if (rc == 0) continue;
+        jb_err_context(&err, "backend %s", p->name);
+        return jb_cli_fail(c, &err);
+    }
+    return 0;
 }
 
 /* ---- after the engine ----------------------------------------------------------------------------- */
@@ -194,22 +245,35 @@ static int wrap_up(jb_cli *c, const char *run_dir, int show)
     return code;
 }
 
-static int exit_of(jb_cli *c, const jb_engine_result *r, const char *worker, const char *run_dir)
+static int budget_reached(jb_cli *c, const jb_study *s, const jb_engine_result *r, const char *run_dir)
+{
+    jb_error err = JB_ERROR_INIT;
+    char budget[48], spent[48];
+    jb_unit_text(budget, sizeof budget, r->unit, s->budget.of[r->unit]);
+    jb_unit_text(spent, sizeof spent, r->unit, r->spent.of[r->unit]);
+    jb_err(&err, JB_EBUDGET, "the budget %s of the run is reached: %s of %s are spent and no further step fits in; %lld candidates were judged",
+           jb_unit_key(r->unit), spent, budget, (long long)r->candidates);
+    jb_err_hint(&err, "nothing is lost; go on with more: jaxbench resume %.150s --budget %s=...", run_dir, jb_unit_key(r->unit));
+    return jb_cli_fail_as(c, JB_EXIT_BUDGET, &err);
+}
+
+static int exit_of(jb_cli *c, const jb_study *s, const jb_engine_result *r, const char *worker, const char *run_dir)
 {
     jb_error err = JB_ERROR_INIT;
     switch (r->end) {
     case JB_END_SIGNAL:
         fprintf(c->err, "interrupted by signal %d; the journal is intact: jaxbench resume %s\n", stop_signal, run_dir);
         return 128 + stop_signal;
-    case JB_END_WALL:
-        jb_err(&err, JB_EBUDGET, "the study's wall budget is spent after %lld candidates", (long long)r->candidates);
-        jb_err_hint(&err, "jaxbench resume %.200s gives it the same time again", run_dir);
-        return jb_cli_fail_as(c, JB_EXIT_BUDGET, &err);
+    case JB_END_BUDGET: return budget_reached(c, s, r, run_dir);
     case JB_END_INFRA:
-        jb_err(&err, JB_EIO, "%lld of %lld candidates failed by infrastructure: above the study's stop_after_infra_share",
-               (long long)r->infra, (long long)r->candidates);
+        jb_err(&err, JB_EIO, "%lld of %lld candidates failed by infrastructure: above the study's stop_after_infra_share%s%s",
+               (long long)(r->infra + r->failed_calls), (long long)(r->candidates + r->failed_calls),
+               r->failed_calls ? "; the first call that failed: " : "", r->first_failed_call);
         jb_err_hint(&err, "see log.jsonl in the run's folder and `jaxbench doctor`");
         return jb_cli_fail_as(c, JB_EXIT_INFRA, &err);
+    case JB_END_PROVIDER:
+        err = r->provider;
+        return jb_cli_fail_as(c, r->provider_class == JB_LLM_QUOTA || r->provider_class == JB_LLM_RATE_LIMIT ? JB_EXIT_QUOTA : JB_EXIT_INFRA, &err);
     default:
         break;
     }
@@ -237,7 +301,7 @@ static void engine_options(jb_cli *c, const jb_study *s, const jb_layout *layout
         .pool = { .executor = s->executor.component, .config = s->executor.options,
                   .paths = { .worker = layout->worker, .cache = layout->cache, .suite = layout->suite, .plugins = layout->plugins },
                   .slots = s->slots, .infra_retries = s->infra_retries },
-        .stop_after_infra_share = s->stop_after_infra_share, .wall_limit_s = s->wall_s,
+        .stop_after_infra_share = s->stop_after_infra_share, .budget = &s->budget,
         .progress = c->quiet ? NULL : jb_progress_new(c->err, live, p->expected), .stop_fd = -1,
     };
 }
@@ -271,7 +335,7 @@ int jb_runs_conduct(jb_cli *c, const jb_study *s, const char *run_dir)
         code = result.executor_failed ? jb_cli_fail_as(c, JB_EXIT_INFRA, &err) : jb_cli_fail(c, &err);
     } else {
         int shown = wrap_up(c, run_dir, result.end != JB_END_SIGNAL);
-        code = exit_of(c, &result, layout->worker, run_dir);
+        code = exit_of(c, s, &result, layout->worker, run_dir);
         if (code == JB_EXIT_OK) code = shown;
     }
     plan_free(&p);

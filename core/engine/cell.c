@@ -7,6 +7,7 @@
 #include "core/base/fs.h"
 #include "core/base/text.h"
 #include "core/engine/blobs.h"
+#include "core/engine/calls.h"
 #include "core/engine/state.h"
 #include "core/evaluate/job.h"
 
@@ -17,7 +18,6 @@
 
 #define ARENA_BYTES ((size_t)256 << 20)
 #define INLINE_TEXT ((size_t)64 << 10) /* longer replies are blobs */
-#define REPLY_MAX ((size_t)64 << 20)
 #define CALL_TRIES 3u     /* of a local backend that says: transient */
 #define FINAL_TRIES 3u    /* how many of a cell's best may be tried on the final rows */
 #define HANDLER_WARN_NS 100000000LL
@@ -44,10 +44,8 @@ static int check_backend(const jb_cell_plan *p, jb_error *err)
 {
     if (!p->backend) return 0;
     const jb_backend_ops *ops = p->backend->ops;
-    if (JB_HAS(ops, jb_backend_ops, complete) && ops->complete) return 0;
-    jb_err(err, JB_EUNSUPPORTED, "backend %s answers over HTTP (encode/decode), which this version has no transport for", p->backend->name);
-    jb_err_hint(err, "HTTP comes with a later version; use a local backend such as `scripted`");
-    return JB_EUNSUPPORTED;
+    if ((JB_HAS(ops, jb_backend_ops, complete) && ops->complete) || jb_backend_is_remote(p->backend)) return 0;
+    return jb_err(err, JB_EABI, "backend %s has neither `complete` nor `encode` and `decode`", p->backend->name);
 }
 
 int jb_cell_init(jb_cell *c, jb_engine *e, const jb_cell_plan *plan, jb_error *err)
@@ -207,7 +205,7 @@ int jb_cell_start(jb_cell *c)
 
 /* ---- calls ------------------------------------------------------------------------------------ */
 
-static int journal_reply(jb_cell *c, const jb_op *op, const jb_reply *r, jb_error *err)
+static int journal_reply(jb_cell *c, const jb_op *op, const jb_reply *r, int64_t attempts, jb_error *err)
 {
     char blob[JB_HASH_HEX];
     int failed = op->status == JB_OP_FAILED, rc = 0;
@@ -215,11 +213,15 @@ static int journal_reply(jb_cell *c, const jb_op *op, const jb_reply *r, jb_erro
     rc = b && usage ? jb_json_set_str(b, "cell", c->plan->key) : JB_ENOMEM;
     if (rc == 0) rc = jb_json_set_i64(b, "op", (int64_t)op->id);
     if (rc == 0) rc = jb_json_set_str(b, "status", failed ? "failed" : "done");
-    if (rc == 0 && failed) rc = jb_json_set_i64(b, "error_class", r->error_class);
+    if (rc == 0 && failed) rc = jb_json_set_str(b, "error_class", jb_llm_class_name(r->error_class));
     if (rc == 0 && failed) rc = jb_json_set_view(b, "message", (jb_view){ r->message, strnlen(r->message, sizeof r->message) });
     if (rc == 0) rc = jb_json_set_i64(b, "finish", op->finish);
+    if (rc == 0 && attempts > 0) rc = jb_json_set_i64(b, "attempts", attempts);
+    if (rc == 0 && r->model.len) rc = jb_json_set_view(b, "model", r->model);
+    if (rc == 0 && (r->flags & JB_REPLY_REPLAYED)) rc = jb_json_set_bool(b, "replayed", 1);
     if (rc == 0 && cJSON_AddItemToObject(b, "usage", usage)) usage = NULL;
     if (rc == 0 && usage) rc = JB_ENOMEM;
+    if (rc == 0 && !failed && (op->usage.input_uncached < 0 || op->usage.output < 0)) rc = jb_tally_put_bound(b, &op->bound);
     int plain = op->reply_len <= INLINE_TEXT && !memchr(op->reply, 0, op->reply_len) && jb_text_utf8_valid(op->reply, op->reply_len);
     if (rc == 0 && plain) rc = jb_json_set_str(b, "text", op->reply);
     if (rc != 0) jb_err(err, rc, "journal: out of memory");
@@ -231,13 +233,20 @@ static int journal_reply(jb_cell *c, const jb_op *op, const jb_reply *r, jb_erro
     return rc;
 }
 
+void jb_cell_request(const jb_cell *c, const jb_op *op, jb_request *out)
+{
+    *out = (jb_request){ .struct_size = sizeof *out, .message_count = op->message_count, .messages = op->messages, .seed = op->seed,
+                         .temperature = op->temperature, .lane = op->lane, .turn = op->turn,
+                         .cell_seed = jb_rng_u64(c->call_seeds, UINT64_MAX, UINT64_MAX), /* no lane is that long */
+                         .hash = op->hash, .cell = c->plan->key, .workload = jb_json_str(c->plan->facts, "id", ""), .purpose = op->purpose };
+}
+
 /* Ask the backend until it answers; a failure is the provider's, in r. */
 static void ask(jb_cell *c, const jb_op *op, jb_reply *r)
 {
     const jb_backend_ops *b = c->plan->backend->ops;
-    jb_request q = { .struct_size = sizeof q, .message_count = op->message_count, .messages = op->messages, .seed = op->seed,
-                     .temperature = op->temperature, .lane = op->lane, .turn = op->turn,
-                     .cell_seed = jb_rng_u64(c->call_seeds, UINT64_MAX, UINT64_MAX) }; /* no lane is that long */
+    jb_request q;
+    jb_cell_request(c, op, &q);
     for (uint32_t attempt = 1; attempt <= CALL_TRIES; attempt++) {
         jb_error err = JB_ERROR_INIT;
         *r = (jb_reply){ .struct_size = sizeof *r, .finish = JB_FINISH_STOP, .usage = { -1, -1, -1, -1, -1 } };
@@ -245,14 +254,45 @@ static void ask(jb_cell *c, const jb_op *op, jb_reply *r)
         int rc = b->complete(c->backend, &q, r, &err);
         if (rc != 0) {
             r->error_class = JB_LLM_PERMANENT;
-            snprintf(r->message, sizeof r->message, "%.250s", err.message[0] ? err.message : "the backend failed and gave no reason");
+            snprintf(r->message, sizeof r->message, "%.150s%s%.90s", err.message[0] ? err.message : "the backend failed and gave no reason",
+                     err.where[0] ? ", at " : "", err.where);
         }
-        if (r->error_class == 0 && r->text.len > REPLY_MAX) {
+        if (r->error_class == 0 && r->text.len > JB_REPLY_MAX) {
             r->error_class = JB_LLM_PERMANENT;
             snprintf(r->message, sizeof r->message, "a reply of %llu bytes; the limit is 64 MiB", (unsigned long long)r->text.len);
         }
         if (r->error_class != JB_LLM_RATE_LIMIT && r->error_class != JB_LLM_TRANSIENT && r->error_class != JB_LLM_EMPTY) return;
     }
+}
+
+void jb_cell_note_failure(jb_cell *c, const char *class, const char *message)
+{
+    jb_engine_result *out = c->e->result;
+    if (out->failed_calls++ == 0)
+        snprintf(out->first_failed_call, sizeof out->first_failed_call, "%.80s: %.20s: %.250s", c->plan->label, class, message);
+}
+
+int jb_cell_take_reply(jb_cell *c, jb_op *op, const jb_reply *r, int64_t attempts, jb_error *err)
+{
+    int failed = r->error_class != 0;
+    size_t len = failed ? 0 : (size_t)r->text.len;
+    op->reply = jb_alloc(len + 1);
+    if (!op->reply) return jb_err(err, JB_ENOMEM, "cell %s: out of memory", c->plan->label);
+    if (len) memcpy(op->reply, r->text.ptr, len);
+    op->reply_len = len;
+    op->status = failed ? JB_OP_FAILED : JB_OP_DONE;
+    op->finish = r->finish ? r->finish : JB_FINISH_STOP;
+    op->usage = r->usage;
+    op->replayed = (r->flags & JB_REPLY_REPLAYED) != 0;
+    op->executed = 1;
+    if (failed) {
+        jb_engine_log(c->e, c->plan->key, JB_LOG_WARN, (jb_view){ r->message, strnlen(r->message, sizeof r->message) });
+        jb_cell_note_failure(c, jb_llm_class_name(r->error_class), r->message);
+        c->e->live_failed_calls++;
+    }
+    int rc = journal_reply(c, op, r, attempts, err);
+    op->state = JB_OP_ENDED;
+    return rc;
 }
 
 static int call_op(jb_cell *c, jb_op *op)
@@ -265,29 +305,19 @@ static int call_op(jb_cell *c, jb_op *op)
         static const char text[] = "a local backend must answer within 10 s; everything waited for this call";
         jb_engine_log(c->e, c->plan->key, JB_LOG_WARN, (jb_view){ text, sizeof text - 1 });
     }
-    int failed = r.error_class != 0;
-    size_t len = failed ? 0 : (size_t)r.text.len;
-    op->reply = jb_alloc(len + 1);
-    if (!op->reply) return jb_engine_fatal(c->e, jb_err(&err, JB_ENOMEM, "cell %s: out of memory", c->plan->label), &err);
-    if (len) memcpy(op->reply, r.text.ptr, len);
-    op->reply_len = len;
-    op->status = failed ? JB_OP_FAILED : JB_OP_DONE;
-    op->finish = r.finish ? r.finish : JB_FINISH_STOP;
-    op->usage = r.usage;
-    op->executed = 1;
-    if (failed) jb_engine_log(c->e, c->plan->key, JB_LOG_WARN, (jb_view){ r.message, strnlen(r.message, sizeof r.message) });
-    int rc = journal_reply(c, op, &r, &err);
+    int rc = jb_cell_take_reply(c, op, &r, 0, &err);
     jb_arena_reset(c->backend_arena);
-    op->state = JB_OP_ENDED;
     return rc ? jb_engine_fatal(c->e, rc, &err) : 0;
 }
 
 int jb_cell_call(jb_cell *c)
 {
-    if (c->state != JB_CELL_RUNNING) return 0;
+    if (c->state != JB_CELL_RUNNING || c->gate) return 0;
     for (size_t i = c->delivered; i < c->op_count; i++) {
         if (c->ops[i]->kind != JB_OP_LLM || c->ops[i]->state != JB_OP_QUEUED) continue;
+        if (!jb_budget_admit_call(c->e, c->plan, c->ops[i])) return 0;
         int rc = call_op(c, c->ops[i]);
+        jb_budget_release_call(c->e, c->ops[i]);
         return rc ? rc : 1;
     }
     return 0;
@@ -303,7 +333,7 @@ static void charge(jb_cell *c, jb_op *op, const cJSON *event)
     op->holds_sample = 0;
     if (op->kind == JB_OP_LLM) {
         if (op->status == JB_OP_CANCELLED) c->ledger.discarded_calls += op->executed;
-        else if (done) jb_ledger_call(&c->ledger, op->purpose, &op->usage);
+        else if (done) jb_ledger_call(&c->ledger, op->purpose, &op->usage, op->replayed ? &jb_price_free : c->plan->price);
         else c->ledger.failures++;
         return;
     }
@@ -361,17 +391,24 @@ static int deliver(jb_cell *c)
 
 static int cancel_op(jb_cell *c, jb_op *op)
 {
+    const char *was = ""; /* the outcome that this overrides */
+    int cut = op->kind == JB_OP_LLM && op->state != JB_OP_ENDED; /* a call in flight, that may be billed all the same */
     if (op->kind == JB_OP_EVAL) {
         jb_candidate *k = jb_cell_candidate(c, op->candidate);
+        if (k->judged_yet) was = jb_outcome_name(k->judged.outcome);
         jb_evals_cancel(c, k);
         if (jb_settle_cancelled(c, k) != 0) return c->e->fatal;
+    } else {
+        jb_calls_cancel(c, op);
+        cut &= op->executed;
     }
     op->status = JB_OP_CANCELLED;
     op->state = JB_OP_ENDED;
     jb_replay_op *known = jb_replay_find(c, op->id);
     if (known && known->cancelled) return 0;
     cJSON *b = cJSON_CreateObject();
-    if (b && jb_json_set_i64(b, "op", (int64_t)op->id) != 0) {
+    if (b && (jb_json_set_i64(b, "op", (int64_t)op->id) != 0 || (was[0] && jb_json_set_str(b, "was", was) != 0) ||
+              (cut && jb_tally_put_bound(b, &op->bound) != 0))) {
         cJSON_Delete(b);
         b = NULL;
     }
@@ -456,6 +493,13 @@ static int advance_finals(jb_cell *c)
     return 1;
 }
 
+void jb_cell_pause(jb_cell *c)
+{
+    if (c->state != JB_CELL_RUNNING) return;
+    c->provisional = 1;
+    c->state = JB_CELL_FINALS;
+}
+
 /* ---- advance --------------------------------------------------------------------------------------------------- */
 
 /* Evaluations that handlers asked for, now that they have returned. */
@@ -465,6 +509,7 @@ static int request_evals(jb_cell *c)
         jb_op *op = c->ops[i];
         if (op->kind != JB_OP_EVAL || op->state != JB_OP_QUEUED) continue;
         jb_candidate *k = jb_cell_candidate(c, op->candidate);
+        if (!k->done.seq && k->key[0] && jb_evals_held(c, k)) continue;
         op->state = JB_OP_WAITING;
         int rc = k->done.seq ? jb_settle_replayed(c, k, k->done)
                  : k->key[0] ? jb_evals_request(c, k)
@@ -491,6 +536,10 @@ int jb_cell_advance(jb_cell *c)
         if (c->final_candidate) return 0;
         int more = advance_finals(c);
         if (c->e->fatal) return c->e->fatal;
+        if (!more && c->provisional) {
+            c->state = JB_CELL_PAUSED;
+            return 0;
+        }
         if (!more) return end_cell(c);
     }
     return 0;

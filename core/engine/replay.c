@@ -58,10 +58,21 @@ static int visit_op(jb_cell *c, const char *kind, const cJSON *event, jb_span sp
     return 0;
 }
 
+/* A call went out; whether it came back tells its op_done. */
+static int visit_send(jb_cell *c, const cJSON *event, jb_span span, jb_error *err)
+{
+    int64_t id = jb_json_i64(event, "op", 0);
+    if (id < 1 || (size_t)id > c->replay.op_count || !c->replay.ops[id - 1].hash[0])
+        return bad_event(err, span, "a call was sent for an operation that does not exist");
+    c->replay.ops[id - 1].sends++;
+    return 0;
+}
+
 int jb_replay_visit(void *ctx, const cJSON *event, jb_span span, jb_error *err)
 {
     jb_engine *e = ctx;
     const char *kind = jb_json_str(event, "kind", ""), *key = jb_json_str(event, "cell", NULL);
+    jb_tally_visit(&e->tally, event, span, err);
     if (!key) return 0; /* of the run: session, executor, run_end */
     jb_cell *c = cell_named(e, key);
     if (!c) {
@@ -70,11 +81,14 @@ int jb_replay_visit(void *ctx, const cJSON *event, jb_span span, jb_error *err)
         return JB_ESTATE;
     }
     if (strncmp(kind, "op_", 3) == 0) return visit_op(c, kind, event, span, err);
+    if (strcmp(kind, "call_send") == 0) return visit_send(c, event, span, err);
     if (strcmp(kind, "cell_begin") == 0) c->replay.begun = 1;
     if (strcmp(kind, "cell_end") == 0) c->replay.ended = 1;
     if (strcmp(kind, "final_done") == 0) {
         int64_t id = jb_json_i64(event, "candidate", 0);
         if (id < 1 || id > MAX_ORDINAL) return bad_event(err, span, "final rows of no candidate");
+        /* Provisional rows are known to evals.c and journaled again when the cell really ends. */
+        if (jb_json_bool(event, "provisional", 0)) return jb_evals_known(e, event, span) ? jb_err(err, JB_ENOMEM, "journal: out of memory") : 0;
         jb_span *at = grow((void **)&c->replay.finals, &c->replay.final_count, (size_t)id - 1, sizeof *at);
         if (!at) return jb_err(err, JB_ENOMEM, "journal: out of memory");
         *at = span;

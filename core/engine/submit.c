@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/engine/blobs.h"
+#include "core/engine/calls.h"
 #include "core/engine/state.h"
 #include "core/evaluate/job.h"
 
@@ -159,6 +160,9 @@ static int replay_call(jb_cell *c, jb_op *op, jb_span done, jb_error *err)
     }
     op->status = strcmp(jb_json_str(event, "status", ""), "failed") == 0 ? JB_OP_FAILED : JB_OP_DONE;
     op->finish = (uint32_t)jb_json_i64(event, "finish", JB_FINISH_STOP);
+    op->replayed = jb_json_bool(event, "replayed", 0);
+    if (op->status == JB_OP_DONE) jb_calls_worked(c);
+    else jb_cell_note_failure(c, jb_json_str(event, "error_class", "?"), jb_json_str(event, "message", ""));
     jb_usage_read(jb_json_obj(event, "usage"), &op->usage);
     op->state = JB_OP_ENDED;
     op->executed = 1;
@@ -169,7 +173,7 @@ static int replay_call(jb_cell *c, jb_op *op, jb_span done, jb_error *err)
 
 static int journal_call(jb_cell *c, jb_op *op, const char *role, jb_error *err)
 {
-    char hash[JB_HASH_HEX], blob[JB_HASH_HEX];
+    char *hash = op->hash, blob[JB_HASH_HEX];
     jb_view prompt = { op->prompt, op->prompt_len };
     jb_replay_op *known;
     cJSON *body = submit_body(c, op, "llm");

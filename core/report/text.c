@@ -275,6 +275,17 @@ static void print_labels(const page *p, const cJSON *r)
     else fputs("  timing     n/a\n", p->out);
 }
 
+static void print_money(const page *p, const cJSON *l)
+{
+    const cJSON *m = jb_json_obj(l, "money"), *usd = cJSON_GetObjectItemCaseSensitive(m, "usd");
+    int64_t unpriced = jb_json_i64(m, "unpriced_calls", 0);
+    if (!m) return;
+    if (cJSON_IsNumber(usd)) fprintf(p->out, "  money: $%.6f", usd->valuedouble);
+    else fputs("  money: unpriced", p->out);
+    if (cJSON_IsNumber(usd) && unpriced) fprintf(p->out, ", and %lld calls whose price is not known", (long long)unpriced);
+    fputs("\n", p->out);
+}
+
 static void print_ledger(const page *p, const cJSON *r)
 {
     const cJSON *l = jb_json_obj(r, "ledger"), *tokens = jb_json_obj(l, "tokens"), *cost = jb_json_obj(l, "cost");
@@ -289,6 +300,7 @@ static void print_ledger(const page *p, const cJSON *r)
             (long long)jb_json_i64(tokens, "reasoning", 0));
     if (unreported) fprintf(p->out, " (%lld of %lld calls did not report all of them)", (long long)unreported, (long long)calls);
     fputs("\n", p->out);
+    print_money(p, l);
     if (cost)
         fprintf(p->out, "  seconds: %.1f trace, %.1f compile, %.1f check; %.1f in all\n", jb_json_num(cost, "trace_s", 0),
                 jb_json_num(cost, "compile_s", 0), jb_json_num(cost, "check_s", 0), jb_json_num(cost, "wall_s", 0));

@@ -25,6 +25,7 @@ static const char *const ISOLATIONS[] = { "required", "best-effort" };
 const char *const jb_study_skippable[] = { "compile", "check", "time", NULL }; /* the rest is the trust boundary */
 static const char *const LIMITS[] = { "trace_s", "inspect_s", "compile_s", "check_s", "reference_s", "memory_mb" };
 static const char *const PART_KEYS[] = { "name", "use" };
+static const char *const BACKEND_KEYS[] = { "name", "use", "limits", "timeouts" };
 static const char *const USE_KEYS[] = { "use" };
 static const char *const EXECUTOR_KEYS[] = { "use", "slots" };
 
@@ -193,31 +194,6 @@ static int read_shapes(jb_reading *r, const jb_yaml *n)
     return read_keys(r, n, "shapes", keys, COUNT(keys));
 }
 
-static int read_samples(jb_reading *r, const jb_yaml *n) { return read_int(r, n, "samples_per_cell", 1, 1000000, &r->s->samples_per_cell); }
-
-static int read_wall(jb_reading *r, const jb_yaml *n)
-{
-    const char *text;
-    int64_t ns;
-    int status = jb_yaml_str(r->doc, n, &text, r->err);
-    if (status) return jb_err_context(r->err, "wall"), status;
-    if (jb_text_duration(text, &ns) || ns < INT64_C(1000000000))
-        return jb_yaml_error(r->doc, n, r->err, JB_EINVAL, "wall must be a duration of at least 1s such as 30m or 6h, not \"%.60s\"", text);
-    r->s->wall_s = ns / INT64_C(1000000000);
-    return 0;
-}
-
-static int read_budget(jb_reading *r, const jb_yaml *n)
-{
-    static const struct key keys[] = {
-        { "samples_per_cell", read_samples, NULL },
-        { "wall", read_wall, NULL },
-        { "usd", NULL, "no backend of this version costs money; leave the key out, or bound the run with samples_per_cell and wall" },
-        { "tokens", NULL, "leave the key out, or bound the run with samples_per_cell and wall" },
-    };
-    return read_keys(r, n, "budget", keys, COUNT(keys));
-}
-
 static int read_retries(jb_reading *r, const jb_yaml *n) { return read_int(r, n, "infra_retries", 0, 100, &r->s->infra_retries); }
 
 static int read_share(jb_reading *r, const jb_yaml *n)
@@ -228,9 +204,17 @@ static int read_share(jb_reading *r, const jb_yaml *n)
     return jb_yaml_error(r->doc, n, r->err, JB_EINVAL, "stop_after_infra_share must be 0 (never) to 1, not %.60s", n->text);
 }
 
+/* Read with the backends, by jb_study_read_patience. */
+static int read_later(jb_reading *r, const jb_yaml *n) { return (void)r, (void)n, 0; }
+
 static int read_on_error(jb_reading *r, const jb_yaml *n)
 {
-    static const struct key keys[] = { { "infra_retries", read_retries, NULL }, { "stop_after_infra_share", read_share, NULL } };
+    static const struct key keys[] = {
+        { "infra_retries", read_retries, NULL }, { "stop_after_infra_share", read_share, NULL },
+        { "call_retries", read_later, NULL },    { "backoff", read_later, NULL },
+        { "backoff_max", read_later, NULL },     { "retry_after_max", read_later, NULL },
+        { "give_up_after", read_later, NULL },
+    };
     return read_keys(r, n, "on_error", keys, COUNT(keys));
 }
 
@@ -304,7 +288,10 @@ static int read_parts(jb_reading *r, const jb_yaml *n, const char *what, const c
     if (!*parts) return no_memory(r);
     for (size_t i = 0; i < n->count; i++) {
         jb_study_part *p = &(*parts)[(*count)++];
-        int status = read_component(r, n->items[i], kind, NULL, PART_KEYS, COUNT(PART_KEYS), p);
+        int backend = !strcmp(kind, JB_KIND_BACKEND);
+        int status = backend ? read_component(r, n->items[i], kind, NULL, BACKEND_KEYS, COUNT(BACKEND_KEYS), p)
+                             : read_component(r, n->items[i], kind, NULL, PART_KEYS, COUNT(PART_KEYS), p);
+        if (!status && backend) status = jb_study_read_call_limits(r, n->items[i], p);
         if (!status) status = read_part_name(r, n->items[i], *parts, i, p);
         if (status) return status;
     }
@@ -388,9 +375,8 @@ static const struct key STUDY[] = {
     { "isolation", read_isolation, NULL }, { "timers", read_timers, NULL },
     { "matrix", read_matrix, NULL },     { "executor", read_executor, NULL },
     { "shapes", read_shapes, NULL },     { "skip", read_skip, NULL },
-    { "limits", read_limits, NULL },     { "budget", read_budget, NULL },
-    { "on_error", read_on_error, NULL },
-    { "prices", NULL, "no backend of this version costs money; leave the key out" },
+    { "limits", read_limits, NULL },     { "budget", jb_study_read_budget, NULL },
+    { "on_error", read_on_error, NULL },  { "prices", jb_study_read_prices, NULL },
     { "contexts", NULL, "leave the key out; prompts come from the method's own template" },
 };
 static const char *const REQUIRED[] = { "schema", "name", "suites", "methods" };
@@ -401,6 +387,7 @@ static int set_defaults(jb_reading *r)
     s->variant = "repaired";
     s->isolation = "required";
     s->samples_per_cell = -1;
+    s->budget = (jb_amounts)JB_NO_BUDGET;
     s->infra_retries = 2;
     s->stop_after_infra_share = 0.2;
     s->slots = default_slots();
@@ -415,6 +402,7 @@ static int fill_in(jb_reading *r)
     static const jb_yaml empty = { .kind = JB_YAML_MAPPING, .line = 1 };
     jb_study *s = r->s;
     int status = s->executor.component ? 0 : read_executor(r, &empty);
+    if (!status) status = jb_study_read_patience(r, jb_yaml_get(r->root, "on_error"));
     if (!status && !s->gate_count) status = jb_study_read_gates(r, NULL);
     if (!status && !s->limits && !(s->limits = cJSON_CreateObject())) status = no_memory(r);
     for (size_t i = 0; i < s->method_count && !status; i++)

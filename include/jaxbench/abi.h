@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #define JB_ABI_MAJOR 1u /* part of the symbol name: jb_plugin_v1 */
-#define JB_ABI_MINOR 0u /* counts appended fields, kinds and services; docs/abi.md lists them */
+#define JB_ABI_MINOR 1u /* counts appended fields, kinds and services; docs/abi.md lists them */
 
 #if defined(__GNUC__) || defined(__clang__)
 #define JB_EXPORT __attribute__((visibility("default")))

@@ -4,7 +4,10 @@
  * A remote backend translates: `encode` turns a request into one HTTP request,
  * `decode` turns the response into a reply.  The core owns connections,
  * retries, rate limits and recording, and adds the key: a plugin never sees
- * it.  A local backend implements `complete` instead. */
+ * it.  A local backend implements `complete` instead.
+ *
+ * The key: an option of type JB_OPT_STRING with JB_OPTF_SECRET holds the name of
+ * the environment variable that has it.  A study that leaves it out sends none. */
 #ifndef JAXBENCH_BACKEND_H
 #define JAXBENCH_BACKEND_H
 
@@ -30,11 +33,17 @@ typedef struct jb_request {
     int64_t max_tokens;  /* 0: the backend's default */
     uint64_t lane, turn; /* which chain of the cell this call belongs to, and its ordinal there */
     uint64_t cell_seed;  /* the same for every call of a cell: a function of study seed and cell */
+    /* Since ABI 1.1. */
+    const char *hash;     /* of the call: purpose, lane, turn, temperature, role, messages; hex SHA-256 */
+    const char *cell;     /* "<workload>+<method>+<backend>+s<seed>" */
+    const char *workload; /* its id, e.g. "8p"; "" when unknown */
+    uint32_t purpose;     /* JB_PURPOSE_* of method.h */
+    uint32_t reserved;
 } jb_request;
 
 #define JB_FINISH_STOP 1u
 #define JB_FINISH_LENGTH 2u  /* cut off: the sample is `truncated` */
-#define JB_FINISH_REFUSED 3u
+#define JB_FINISH_REFUSED 3u /* the model said no, in words: a sample without code */
 
 /* Tokens in one normal form: the five never overlap.  -1: not reported. */
 typedef struct jb_usage {
@@ -60,7 +69,13 @@ typedef struct jb_reply {
     jb_view text;
     jb_usage usage;
     char message[256];    /* the provider's words, when error_class is set */
+    /* Since ABI 1.1. */
+    uint32_t flags;       /* JB_REPLY_* */
+    uint32_t reserved;
+    jb_view model;        /* what the provider says answered; arena/1 memory; empty when it does not */
 } jb_reply;
+
+#define JB_REPLY_REPLAYED 1u /* of an earlier run: usage tells what it cost then, nothing is paid now */
 
 typedef struct jb_http_request {
     uint32_t struct_size;
@@ -70,13 +85,15 @@ typedef struct jb_http_request {
     jb_view body;
     const char *auth_scheme; /* "Bearer": the core sends `Authorization: Bearer KEY`; NULL: see auth_header */
     const char *auth_header; /* e.g. "x-api-key": the core sends it with the key; NULL: none */
+    /* Since ABI 1.1. */
+    int64_t tokens; /* estimate of what the call will use, for limits in tokens; 0: the core's own */
 } jb_http_request;
 
 typedef struct jb_http_response {
     uint32_t struct_size;
     uint32_t status; /* HTTP status code */
     uint32_t header_count, reserved;
-    const jb_view *headers;
+    const jb_view *headers; /* "Name: value" */
     jb_view body;
 } jb_http_response;
 

@@ -6,7 +6,6 @@ after the fields of the program's own list (`report --json` leaves them out with
 
 import concurrent.futures
 import json
-import os
 import pathlib
 import random
 import signal
@@ -15,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-from tests.e2e.program import BUILD, environment, jaxbench
+from tests.e2e.program import archive, jaxbench, kill_and_resume, start
 
 STUDY = """schema: 1
 name: tiny
@@ -32,24 +31,6 @@ skip: [compile]
 """
 
 MOMENTS = 20
-
-
-def start(folder, study, run_dir):
-    return subprocess.Popen([str(BUILD / "jaxbench"), "run", str(study), "--run-dir", str(run_dir)], cwd=folder,
-                            env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                            stderr=subprocess.PIPE, start_new_session=True)
-
-
-def archive(run_dir):
-    """{relative path: bytes} of what a candidate left behind, and the stable report."""
-    files = {}
-    for path in sorted(pathlib.Path(run_dir, "cells").rglob("*")):
-        if path.is_file() and path.name in ("prompt.txt", "reply.txt", "candidate.py"):
-            files[str(path.relative_to(run_dir))] = path.read_bytes()
-    report = jaxbench("report", run_dir, "--json", "--stable")
-    if report.code != 0:
-        raise AssertionError("report failed: %r" % report)
-    return files, report.json()
 
 
 class Run(unittest.TestCase):
@@ -102,14 +83,7 @@ class Run(unittest.TestCase):
         delays = [rng.uniform(0.02, 1.0) * self.seconds for _ in range(MOMENTS)]
 
         def killed_and_resumed(moment):
-            run_dir = self.root / ("killed-%d" % moment)
-            process = start(self.root, self.study, run_dir)
-            time.sleep(delays[moment])
-            os.kill(process.pid, signal.SIGKILL)
-            process.communicate()
-            verb = ("resume", run_dir) if (run_dir / "journal.jsonl").exists() else ("run", self.study, "--run-dir", run_dir)
-            done = jaxbench(*verb, cwd=self.root)
-            return done, archive(run_dir) if done.code == 0 else None
+            return kill_and_resume(self.root, self.study, self.root / ("killed-%d" % moment), delays[moment])
 
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             for moment, (done, found) in enumerate(pool.map(killed_and_resumed, range(MOMENTS))):
