@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/engine/test_learning.c - methods that learn from feedback: the service
  * feedback/1, and the real plugin `iterative` on a backend whose replies depend on
- * every byte of the prompt, so that one feedback that differs would change the
- * rest of its chain.  Slots, kills at every line of the journal and lost work must
+ * every byte of the feedback in its prompt, so that one that differs would change
+ * the rest of its chain.  Slots, kills at every line of the journal and lost work must
  * not show. */
 #include "tests/engine/fake.h"
 
@@ -16,8 +16,11 @@ static cJSON *options;
 
 static int fb_read_prompt(void *self, const jb_request *req, jb_reply *out, jb_error *err)
 {
+    /* Not of the task before it: an edit of prompt.md must not deal these tests another run. */
+    jb_view text = req->messages[0].text;
+    const char *said = memmem(text.ptr, (size_t)text.len, "## Feedback", 11);
     jb_request q = *req;
-    for (uint64_t i = 0; i < req->messages[0].text.len; i++) q.seed = (q.seed ^ (unsigned char)req->messages[0].text.ptr[i]) * 1099511628211u;
+    for (uint64_t i = said ? (uint64_t)(said - text.ptr) : text.len; i < text.len; i++) q.seed = (q.seed ^ (unsigned char)text.ptr[i]) * 1099511628211u;
     q.seed >>= 7;
     return fb_complete(self, &q, out, err);
 }
@@ -39,7 +42,7 @@ static void open_learning(fake_run *r, const char *name, int64_t slots)
     }
     /* All that the real template asks for. */
     static const char *const FACTS[] = { "name", "summary", "formula", "signature", "inputs_table", "shapes_table", "config_table",
-                                         "full_shape", "policies", "judged", "reference_source" };
+                                         "full_shape", "policies", "judged", "reference_source", "variant", "speed" };
     for (size_t i = 0; i < sizeof FACTS / sizeof *FACTS; i++) jb_json_set_str(r->facts[0], FACTS[i], FACTS[i]);
 }
 

@@ -7,7 +7,7 @@
  * The share is dealt, not drawn: of every 12 lanes of a cell, `fault_rate` x 12 get
  * the next faults of the workload's deck, at places that the cell's seed
  * permutes.  So a run of any size shows the faults in proportion, and one of
- * all its workloads with 12 samples each shows every one of them.  Told by the
+ * all its workloads with 12 samples each shows nearly every one of them.  Told by the
  * feedback in a prompt what is wrong, it mends a seeded share of what it
  * recognises (mend.h).  What a reply says is a function of (cell seed, lane, turn,
  * call seed) and the prompt alone. */

@@ -20,7 +20,7 @@
 #define BANK JB_SOURCE_DIR "/plugins/backends/scripted/bank"
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-static const char *const WORKLOADS[] = { "1p", "8p", "12p", "50k" };
+static const char *const WORKLOADS[] = { "1p", "8p", "9p", "12p", "13p", "35k", "40k", "50k" };
 
 /* ---- a backend ------------------------------------------------------------------- */
 
