@@ -103,7 +103,7 @@ jb_setup_venv() {
 }
 
 jb_pip() {
-  "$jb_root/.venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$1" 2>&1 |
+  "$jb_root/.venv/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: --require-hashes -r "$1" 2>&1 |
     grep -v 'WARNING: Location' >&2
   return "${PIPESTATUS[0]}"
 }

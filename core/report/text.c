@@ -108,8 +108,12 @@ static void print_head(const page *p, const cJSON *r)
     put_escaped(p, jb_json_str(r, "name", "run"));
     fprintf(p->out, "%s", mark(p, '0'));
     const char *check = jb_json_str(jb_json_obj(r, "shapes"), "check", "");
-    fprintf(p->out, "   headline gates: %s", jb_json_str(r, "headline", "?"));
-    if (check[0]) fprintf(p->out, ", shape %s", check);
+    fputs("   headline gates: ", p->out);
+    put_escaped(p, jb_json_str(r, "headline", "?"));
+    if (check[0]) {
+        fputs(", shape ", p->out);
+        put_escaped(p, check);
+    }
     if (!jb_json_bool(r, "complete", 0)) fprintf(p->out, "   %sincomplete%s", mark(p, 'y'), mark(p, '0'));
     fputs("\n", p->out);
     const char *note = jb_json_str(r, "note", "");
@@ -235,8 +239,12 @@ static void print_disagreement(const page *p, const cJSON *r)
     cJSON_ArrayForEach(d, jb_json_obj(r, "disagreement"))
     {
         int64_t count = jb_json_i64(d, "count", 0), shown = 0;
-        fprintf(p->out, "  %s accepts and %s rejects: %s%lld%s of %lld judged by both", jb_json_str(d, "accepts", "?"),
-                jb_json_str(d, "rejects", "?"), mark(p, 'b'), (long long)count, mark(p, '0'), (long long)jb_json_i64(d, "judged_by_both", 0));
+        fputs("  ", p->out);
+        put_escaped(p, jb_json_str(d, "accepts", "?"));
+        fputs(" accepts and ", p->out);
+        put_escaped(p, jb_json_str(d, "rejects", "?"));
+        fprintf(p->out, " rejects: %s%lld%s of %lld judged by both", mark(p, 'b'), (long long)count, mark(p, '0'),
+                (long long)jb_json_i64(d, "judged_by_both", 0));
         if (jb_json_i64(d, "reverse", 0)) fprintf(p->out, " (the reverse: %lld)", (long long)jb_json_i64(d, "reverse", 0));
         fputs("\n", p->out);
         cJSON_ArrayForEach(k, jb_json_obj(d, "list"))
