@@ -183,7 +183,7 @@ static int wrap_up(jb_cli *c, const char *run_dir, int show)
     }
     if (rc != 0) code = jb_cli_fail(c, &err);
     else if (show) {
-        write_page(c, run_dir, report);
+        if (!jb_cli_flag(c, "no-page")) write_page(c, run_dir, report);
         code = jb_runs_print_report(c, report);
     }
     cJSON_Delete(report);

@@ -9,6 +9,10 @@
 
 #include <string.h>
 
+static const jb_cli_option OPTIONS[] = {
+    { "no-page", 0, JB_CLI_FLAG, NULL, "do not render report.html at the end", NULL },
+};
+
 /* The texts of a JSON array, as pointers into it. */
 static const char *const *texts_of(const cJSON *array, size_t *count)
 {
@@ -89,5 +93,5 @@ const jb_cli_verb jb_verb_resume = {
     .help = "Runs the same methods against the run's journal: what is there costs nothing again, what is\n"
             "missing is done. The end equals that of a run which was never stopped. RUN is a folder, or a\n"
             "name below runs/. Refused, with the difference, when a plugin, template, workload or gate set changed.",
-    .min_args = 1, .max_args = 1, .run = run,
+    .options = OPTIONS, .option_count = sizeof OPTIONS / sizeof OPTIONS[0], .min_args = 1, .max_args = 1, .run = run,
 };

@@ -10,6 +10,7 @@ static const jb_cli_option OPTIONS[] = {
     { "set", 0, JB_CLI_LIST, "K=V", "override a key of the study, e.g. executor.slots=1", NULL },
     { "limit", 0, JB_CLI_INT, "N", "only the first N cells", NULL },
     { "run-dir", 0, JB_CLI_TEXT, "DIR", "folder of the run (default: runs/<date>-<name>-<hash>)", NULL },
+    { "no-page", 0, JB_CLI_FLAG, NULL, "do not render report.html at the end", NULL },
     { "yes", 'y', JB_CLI_FLAG, NULL, "do not ask before a run that costs money", NULL },
 };
 

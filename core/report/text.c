@@ -117,7 +117,11 @@ static void print_head(const page *p, const cJSON *r)
     if (!jb_json_bool(r, "complete", 0)) fprintf(p->out, "   %sincomplete%s", mark(p, 'y'), mark(p, '0'));
     fputs("\n", p->out);
     const char *note = jb_json_str(r, "note", "");
-    if (note[0]) fprintf(p->out, "%sNote: %s.%s\n", mark(p, 'y'), note, mark(p, '0'));
+    if (note[0]) {
+        fprintf(p->out, "%sNote: ", mark(p, 'y'));
+        put_escaped(p, note);
+        fprintf(p->out, ".%s\n", mark(p, '0'));
+    }
     if (!jb_json_bool(r, "ranked", 1)) fprintf(p->out, "%sTiny shapes test the program itself: nothing here is a ranking.%s\n", mark(p, 'y'), mark(p, '0'));
 }
 
@@ -207,8 +211,9 @@ static void print_stages(const page *p, const cJSON *r)
     print_table(p, &t);
     jb_buf all = JB_BUF_INIT(4096);
     list_counts(&all, jb_json_obj(r, "outcomes"));
-    fprintf(p->out, "  outcomes: %s\n", all.ptr ? all.ptr : "none");
-    fprintf(p->out, "  denominator: %lld candidates counted, %lld left out (infra, skipped, cancelled)\n",
+    fputs("  outcomes: ", p->out);
+    put_escaped(p, all.ptr ? all.ptr : "none");
+    fprintf(p->out, "\n  denominator: %lld candidates counted, %lld left out (infra, skipped, cancelled)\n",
             (long long)jb_json_i64(jb_json_obj(r, "denominator"), "counted", 0), (long long)left_out(r));
     jb_buf_free(&all);
 }

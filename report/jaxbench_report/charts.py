@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Charts as inline SVG: Altair describes them, vl-convert draws them here, so the
 page needs no script.  Colours are CSS variables of the page, so that a chart
-follows light and dark; shapes, dashes and letters say the same without colour.
+follows light and dark; dashes, positions and letters say the same without colour.
 Every number of a chart stands in a table beside it."""
 
 import re
@@ -13,7 +13,7 @@ WIDTH = 330          # fits a phone; the page puts charts side by side where the
 LABEL_CHARS = 24
 METHODS_SHOWN = 12   # a chart of more methods is no chart
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 4])
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
+INKS = ("var(--c-build)", "var(--c-wrong)", "var(--c-ok)", "var(--c-odd)", "var(--c-none)")
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _ELEMENTS = {_SVG + n for n in ("svg", "g", "path", "rect", "line", "text", "tspan", "defs", "clipPath", "circle", "title")}
@@ -78,7 +78,7 @@ def _correct(alt, methods, names):
         return None
     base = alt.Chart(alt.Data(values=rows)).encode(
         y=alt.Y("method:N", title=None, sort=names, axis=alt.Axis(ticks=False, domain=False, labelPadding=8, labelColor="var(--fg)")))
-    scale = alt.X("low:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=".0%", tickCount=5))
+    scale = alt.X("low:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=".0%", values=[0, 0.25, 0.5, 0.75, 1]))
     bars = base.mark_rule(stroke="var(--accent)", strokeWidth=3, strokeCap="round").encode(x=scale, x2="high:Q")
     points = base.mark_point(filled=True, size=90, fill="var(--accent)", fillOpacity=1, stroke="var(--card)", strokeWidth=2).encode(x="rate:Q")
     words = base.mark_text(dy=-13, fontSize=12, fill="var(--fg)").encode(x="rate:Q", text=alt.Text("rate:Q", format=".0%"))
@@ -87,26 +87,27 @@ def _correct(alt, methods, names):
 
 def _reach(alt, series, names, title):
     """Steps of a share of cells over the number of candidates."""
-    rows, ends = [], []
-    for name, (method, values) in zip(names, series):
-        points = [(i + 1, v) for i, v in enumerate(values)]
-        keep = [p for i, p in enumerate(points) if i in (0, len(points) - 1) or p[1] != points[i - 1][1]]
-        rows += [{"method": name, "n": n, "share": v} for n, v in keep]
-        if points:
-            ends.append({"method": name, "n": points[-1][0], "share": points[-1][1]})
+    rows = []
+    for name, (_, values) in zip(names, series):
+        points = list(enumerate(values, 1))
+        rows += [{"method": name, "n": n, "share": v} for i, (n, v) in enumerate(points)
+                 if i in (0, len(points) - 1) or v != points[i - 1][1]]
+    used = [n for n in names if any(r["method"] == n for r in rows)]
     if not rows:
         return None
-    used = [n for n in names if any(r["method"] == n for r in rows)]
-    legend = alt.Legend(title=None, orient="bottom", columns=1, symbolStrokeWidth=2, symbolSize=260, labelColor="var(--fg)", labelFontSize=12, labelLimit=280)
-    dash = alt.StrokeDash("method:N", sort=used, legend=legend if len(used) > 1 else None,
-                          scale=alt.Scale(domain=used, range=[DASHES[i % len(DASHES)] for i in range(len(used))]))
-    x = alt.X("n:Q", title=title, axis=alt.Axis(tickMinStep=1, format="d", grid=False), scale=alt.Scale(domainMin=1, nice=False))
-    y = alt.Y("share:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=".0%", tickCount=5, domain=False, ticks=False))
-    lines = alt.Chart(alt.Data(values=rows)).mark_line(interpolate="step-after", strokeWidth=2, stroke="var(--accent)").encode(
-        x=x, y=y, strokeDash=dash, detail="method:N")
-    dots = alt.Chart(alt.Data(values=ends)).mark_point(filled=True, size=70, fill="var(--accent)", fillOpacity=1, stroke="var(--card)", strokeWidth=1.5).encode(
-        x=x, y=y, shape=alt.Shape("method:N", legend=None, scale=alt.Scale(domain=used, range=[SHAPES[i % len(SHAPES)] for i in range(len(used))])))
-    return (lines + dots).properties(width=WIDTH - 50, height=190)
+    legend = alt.Legend(title=None, orient="bottom", columns=1, symbolType="stroke", symbolStrokeWidth=2, symbolSize=500, labelColor="var(--fg)",
+                        labelFontSize=12, labelLimit=280) if len(used) > 1 else None
+
+    def one_each(values):
+        return alt.Scale(domain=used, range=[values[i % len(values)] for i in range(len(used))])
+
+    return alt.Chart(alt.Data(values=rows)).mark_line(interpolate="step-after", strokeWidth=2).encode(
+        x=alt.X("n:Q", title=title, axis=alt.Axis(tickMinStep=1, format="d", grid=False), scale=alt.Scale(domainMin=1, nice=False)),
+        y=alt.Y("share:Q", title=None, scale=alt.Scale(domain=[0, 1]),
+                axis=alt.Axis(format=".0%", values=[0, 0.25, 0.5, 0.75, 1], domain=False, ticks=False)),
+        strokeDash=alt.StrokeDash("method:N", sort=used, legend=legend, scale=one_each(DASHES)),
+        stroke=alt.Stroke("method:N", sort=used, legend=legend, scale=one_each(INKS)),
+    ).properties(width=WIDTH - 50, height=190)
 
 
 def _outcomes(alt, run, methods, names):
@@ -139,11 +140,11 @@ def of(run):
     names = _labels(methods)
     wanted = [
         ("Correct per sample", "Share of counted candidates that are right, with its Wilson 95 % interval.", _correct(alt, methods, names)),
+        ("Outcomes", "Candidates by outcome; the letters are those of the strips.", _outcomes(alt, run, methods, names)),
         ("Cells with a right kernel among the first N candidates", "Rises by one step when a cell gets its first right kernel.",
          _reach(alt, [(m, m.correct_at) for m in methods], names, "N, candidates of a cell in order")),
         ("fast₁@N", "Share of cells with a right kernel faster than the baseline among the first N candidates.",
          _reach(alt, [(m, m.fast_at) for m in methods], names, "N, candidates of a cell in order")),
-        ("Outcomes", "Candidates by outcome; the letters are those of the strips.", _outcomes(alt, run, methods, names)),
     ]
     made = [(title, words, chart) for title, words, chart in wanted if chart is not None]
     return [Chart(_draw(alt, chart, "%sk%d-" % (run.anchor, i)), title, words) for i, (title, words, chart) in enumerate(made)]

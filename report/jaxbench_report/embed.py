@@ -10,7 +10,7 @@ import collections
 
 PAGE_BYTES = 5_000_000     # the promise
 ROWS_BYTES = 2_400_000     # rows of all runs of the page
-BODIES_BYTES = 1_900_000   # what is shown in full, prompts included
+BODIES_BYTES = 1_600_000   # what is shown in full, prompts included
 STRIP_LINKS = 2_000        # above this many candidates strips are plain text
 
 

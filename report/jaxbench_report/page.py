@@ -7,7 +7,7 @@ import pathlib
 import jinja2
 import markupsafe
 
-from jaxbench_report import embed, outcomes, text, view
+from jaxbench_report import embed, text, view
 from jaxbench_report.detail import Detail, difference
 
 NotAReport = view.NotAReport
@@ -43,7 +43,7 @@ def environment(form):
                              finalize=_visible if html else None, trim_blocks=True, lstrip_blocks=True)
     env.filters.update(percent=text.percent, span=text.span, number=text.number, count=text.count, seconds=text.seconds,
                        size=text.size, times=text.times, cut=text.cut, pre=_pre, md=_markdown, difference=difference)
-    env.globals.update(outcome_table=outcomes.TABLE)
+    env.globals.update(row_reason=ROW_REASON)
     return env
 
 
@@ -79,12 +79,12 @@ def _fill(env, run, rows_room, bodies_room):
 
     def detail(k):
         prompt, new = run.prompts.want(k)
-        markup = macros.detail(k, Detail(k), prompt)
+        markup = macros.detail(k, Detail(k), prompt, len(k.why) > ROW_REASON)
         # A prompt is paid for by the candidate that brings it.
         cost = embed.utf8(markup) + (embed.utf8(macros.prompt(run, prompt)) if new else 0)
         return markup, cost, (lambda: run.prompts.drop(prompt)) if new else (lambda: None)
 
-    run.rows = embed.rows(run, lambda k: macros.row(k, text.cut(k.why, ROW_REASON)), rows_room)
+    run.rows = embed.rows(run, macros.flat, rows_room)
     run.details = embed.details(run, run.rows, detail, bodies_room)
     run.unlisted = len(run.candidates) - len(run.rows)
 

@@ -5,6 +5,7 @@ words of the page.  Nothing is estimated; what the document lacks is "n/a"."""
 import collections
 import functools
 import pathlib
+import re
 
 from jaxbench_report import outcomes
 from jaxbench_report.archive import Archive
@@ -23,6 +24,12 @@ def _get(value, *path, default=None):
 
 def _list(value):
     return value if isinstance(value, list) else []
+
+
+def _moment(stamp):
+    """2026-12-01T02:34:33Z as "2026-12-01 02:34 UTC"; anything else as it is."""
+    found = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(:\d\d)?Z", str(stamp))
+    return "%s %s UTC" % found.group(1, 2) if found else stamp
 
 
 class Method:
@@ -92,6 +99,12 @@ class Candidate:
         self.is_best = cell.best_id == self.id
 
     @property
+    def filter(self):
+        """The number of its outcome among those of the run: a class of its row."""
+        names = self.cell.run.outcome_names
+        return names.index(self.outcome) if self.outcome in names else "x"
+
+    @property
     def why(self):
         """The shortest thing that says why: nothing for a right one."""
         return self.reason or self.fault
@@ -111,6 +124,7 @@ class Cell:
         self.best = entry.get("best") or {}
         self.best_id = self.best.get("candidate")
         self.candidates = [Candidate(self, row) for row in _list(entry.get("candidates"))]
+        self.has_turns = any(k.turn for k in self.candidates)
         base, mine = self.best.get("baseline_median_us"), self.best.get("candidate_median_us")
         self.speedup = base / mine if base and mine else None
 
@@ -143,7 +157,7 @@ class Run:
         rows = [
             ("seed", r.get("seed", "?")),
             ("jaxbench", r.get("version", "?")),
-            ("started", r.get("started", "?")),
+            ("started", _moment(r.get("started", "?"))),
             ("device", executor.get("device", "n/a")),
             ("numerics", ", ".join(_get(r, "numerics", default={})) or "n/a"),
             ("isolation", self.isolation),
