@@ -137,7 +137,8 @@ class Run:
         self.name = report.get("name") or "run"
         self.letters = _get(report, "letters", default={})
         self.gates = [str(g.get("name", "?")) for g in _list(report.get("gates")) if isinstance(g, dict)]
-        self.headline = report.get("headline", "")
+        self.headline, self.seed = report.get("headline", ""), report.get("seed", "?")
+        self.final_rows, self.sources = bool(report.get("final_rows")), report.get("distinct_sources")
         self.archive = Archive(report.get("run_dir"))
         self.links = Links(report.get("run_dir"), base)
         entries = _list(report.get("methods"))
@@ -155,7 +156,7 @@ class Run:
         shapes = _get(r, "shapes", default={})
         compiled = _get(r, "stages", "compile", "ok", default=0)
         rows = [
-            ("seed", r.get("seed", "?")),
+            ("seed", self.seed),
             ("jaxbench", r.get("version", "?")),
             ("started", _moment(r.get("started", "?"))),
             ("device", executor.get("device", "n/a")),
