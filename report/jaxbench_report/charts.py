@@ -24,10 +24,11 @@ _OWN_ID = re.compile(r"^url\(#([A-Za-z0-9_-]+)\)$")
 
 
 class Chart:
-    """`svg` for the page, `title`, and `words` that say what it shows."""
+    """`svg` for the page, `title`, `words` that say what it shows; `short`: a few rows
+    high, so that two fit beside a tall one."""
 
-    def __init__(self, svg, title, words):
-        self.svg, self.title, self.words = svg, title, words
+    def __init__(self, svg, title, words, short):
+        self.svg, self.title, self.words, self.short = svg, title, words, short
 
 
 def _clean(svg, prefix):
@@ -139,12 +140,12 @@ def of(run):
     methods = run.methods[:METHODS_SHOWN]
     names = _labels(methods)
     wanted = [
-        ("Correct per sample", "Share of counted candidates that are right, with its Wilson 95 % interval.", _correct(alt, methods, names)),
-        ("Outcomes", "Candidates by outcome; the letters are those of the strips.", _outcomes(alt, run, methods, names)),
+        ("Correct per sample", "Share of counted candidates that are right, with its Wilson 95 % interval.", _correct(alt, methods, names), True),
+        ("Outcomes", "Candidates by outcome; the letters are those of the strips.", _outcomes(alt, run, methods, names), True),
         ("Cells with a right kernel among the first N candidates", "Rises by one step when a cell gets its first right kernel.",
-         _reach(alt, [(m, m.correct_at) for m in methods], names, "N, candidates of a cell in order")),
+         _reach(alt, [(m, m.correct_at) for m in methods], names, "N, candidates of a cell in order"), False),
         ("fast₁@N", "Share of cells with a right kernel faster than the baseline among the first N candidates.",
-         _reach(alt, [(m, m.fast_at) for m in methods], names, "N, candidates of a cell in order")),
+         _reach(alt, [(m, m.fast_at) for m in methods], names, "N, candidates of a cell in order"), False),
     ]
-    made = [(title, words, chart) for title, words, chart in wanted if chart is not None]
-    return [Chart(_draw(alt, chart, "%sk%d-" % (run.anchor, i)), title, words) for i, (title, words, chart) in enumerate(made)]
+    made = [w for w in wanted if w[2] is not None]
+    return [Chart(_draw(alt, chart, "%sk%d-" % (run.anchor, i)), title, words, short) for i, (title, words, chart, short) in enumerate(made)]
