@@ -60,6 +60,8 @@ typedef struct jb_engine_result {
     uint32_t end;            /* JB_END_*: why it returned */
     size_t cells_done, cells_failed;
     int64_t candidates, replayed, infra;
+    int executor_ready;      /* it said so at least once */
+    int executor_failed;     /* the error is the executor's: it did not start, or gave up */
     uint64_t torn_bytes;     /* of a torn last line that was removed */
     jb_error first_failure;  /* of a cell, when cells_failed > 0 */
 } jb_engine_result;
