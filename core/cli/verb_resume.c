@@ -27,6 +27,7 @@ static const char *const *texts_of(const cJSON *array, size_t *count)
 
 static const jb_cli_option OPTIONS[] = {
     { "budget", 0, JB_CLI_LIST, "AMOUNT", "another budget of the run: 5usd, 2Mtokens, 300calls, 30m, or KEY=VALUE", NULL },
+    { "no-page", 0, JB_CLI_FLAG, NULL, "do not render report.html at the end", NULL },
 };
 
 /* What a cell may spend is part of what it is: a method may have seen it. */
