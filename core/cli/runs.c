@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/mem.h"
+#include "core/cli/render.h"
 #include "core/engine/calls.h"
 #include "core/engine/engine.h"
 #include "core/engine/index.h"
@@ -207,7 +208,19 @@ static int write_report(const char *run_dir, const cJSON *report, jb_error *err)
     return rc;
 }
 
-/* index.sqlite and report.json; the report when `show`. */
+/* report.html, as far as it can be rendered: a run never fails by it. */
+static void write_page(jb_cli *c, const char *run_dir, const cJSON *report)
+{
+    jb_error err = JB_ERROR_INIT;
+    const jb_layout *layout = jb_cli_layout(c, &err);
+    char *path = jb_fs_join(run_dir, "report.html");
+    int rc = layout && path ? jb_render_page(layout, report, path, &err) : JB_ENOMEM;
+    if (rc != 0) jb_cli_warn(c, "no report.html was written: %s", err.message);
+    else if (!c->quiet) fprintf(c->err, "the report as a page: %s\n", path);
+    jb_free(path);
+}
+
+/* index.sqlite and report.json; report.html and the report itself when `show`. */
 static int wrap_up(jb_cli *c, const char *run_dir, int show)
 {
     jb_error err = JB_ERROR_INIT;
@@ -220,7 +233,10 @@ static int wrap_up(jb_cli *c, const char *run_dir, int show)
         rc = report ? write_report(run_dir, report, &err) : jb_err(&err, JB_ENOMEM, "report: out of memory");
     }
     if (rc != 0) code = jb_cli_fail(c, &err);
-    else if (show) code = jb_runs_print_report(c, report);
+    else if (show) {
+        if (!jb_cli_flag(c, "no-page")) write_page(c, run_dir, report);
+        code = jb_runs_print_report(c, report);
+    }
     cJSON_Delete(report);
     jb_records_free(r);
     return code;

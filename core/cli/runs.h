@@ -24,7 +24,8 @@ int jb_runs_lock(jb_cli *c, const char *run_dir, jb_lock **out);
 /* Are the keys of the study's backends there?  Before anything is written. Exit code. */
 int jb_runs_check_keys(jb_cli *c, const jb_study *s);
 /* Run all cells in the locked folder, whatever the journal knows already, then
- * write index.sqlite and report.json and print the report.  Exit code. */
+ * write index.sqlite, report.json and (without --no-page) report.html and print
+ * the report.  Exit code. */
 int jb_runs_conduct(jb_cli *c, const jb_study *s, const char *run_dir);
 /* SIGINT and SIGTERM: the first asks to stop, the second ends the process.
  * Gives the flag and a descriptor that becomes readable. JB_EIO. */

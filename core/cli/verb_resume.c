@@ -9,6 +9,11 @@
 
 #include <string.h>
 
+static const jb_cli_option OPTIONS[] = {
+    { "budget", 0, JB_CLI_LIST, "AMOUNT", "another budget of the run: 5usd, 2Mtokens, 300calls, 30m, or KEY=VALUE", NULL },
+    { "no-page", 0, JB_CLI_FLAG, NULL, "do not render report.html at the end", NULL },
+};
+
 /* The texts of a JSON array, as pointers into it. */
 static const char *const *texts_of(const cJSON *array, size_t *count)
 {
@@ -22,10 +27,6 @@ static const char *const *texts_of(const cJSON *array, size_t *count)
     }
     return texts;
 }
-
-static const jb_cli_option OPTIONS[] = {
-    { "budget", 0, JB_CLI_LIST, "AMOUNT", "another budget of the run: 5usd, 2Mtokens, 300calls, 30m, or KEY=VALUE", NULL },
-};
 
 /* What a cell may spend is part of what it is: a method may have seen it. */
 static int refuse_samples(const jb_runs_sets *sets, jb_error *err)

@@ -11,6 +11,7 @@ static const jb_cli_option OPTIONS[] = {
     { "budget", 0, JB_CLI_LIST, "AMOUNT", "5usd, 2Mtokens, 300calls, 12samples (a cell), 30m, or KEY=VALUE", NULL },
     { "limit", 0, JB_CLI_INT, "N", "only the first N cells", NULL },
     { "run-dir", 0, JB_CLI_TEXT, "DIR", "folder of the run (default: runs/<date>-<name>-<hash>)", NULL },
+    { "no-page", 0, JB_CLI_FLAG, NULL, "do not render report.html at the end", NULL },
     { "yes", 'y', JB_CLI_FLAG, NULL, "do not ask before a run that costs money", NULL },
 };
 

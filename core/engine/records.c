@@ -114,6 +114,9 @@ static int on_submit(jb_rec_cell *c, jb_rec_op *op, const cJSON *event)
         op->purpose = JB_PURPOSE_OTHER;
         for (uint32_t p = 1; p < JB_PURPOSES; p++)
             if (strcmp(purpose, jb_purpose_name(p)) == 0) op->purpose = p;
+        op->lane = jb_json_i64(event, "lane", 0);
+        op->turn = jb_json_i64(event, "turn", 0);
+        copy_text(op->prompt, sizeof op->prompt, jb_json_str(event, "prompt", ""));
         return 0;
     }
     op->kind = JB_OP_EVAL;

@@ -41,6 +41,8 @@ typedef struct jb_rec_op {
     int done, failed, cancelled, replayed; /* replayed: the reply is one that an earlier run paid for */
     jb_usage usage;
     uint64_t candidate;
+    int64_t lane, turn;   /* of a call: where in the method it stands */
+    char prompt[JB_HASH_HEX]; /* its blob */
     double trace_s, compile_s, check_s, accelerator_s, wall_s;
 } jb_rec_op;
 

@@ -108,12 +108,20 @@ static void print_head(const page *p, const cJSON *r)
     put_escaped(p, jb_json_str(r, "name", "run"));
     fprintf(p->out, "%s", mark(p, '0'));
     const char *check = jb_json_str(jb_json_obj(r, "shapes"), "check", "");
-    fprintf(p->out, "   headline gates: %s", jb_json_str(r, "headline", "?"));
-    if (check[0]) fprintf(p->out, ", shape %s", check);
+    fputs("   headline gates: ", p->out);
+    put_escaped(p, jb_json_str(r, "headline", "?"));
+    if (check[0]) {
+        fputs(", shape ", p->out);
+        put_escaped(p, check);
+    }
     if (!jb_json_bool(r, "complete", 0)) fprintf(p->out, "   %sincomplete%s", mark(p, 'y'), mark(p, '0'));
     fputs("\n", p->out);
     const char *note = jb_json_str(r, "note", "");
-    if (note[0]) fprintf(p->out, "%sNote: %s.%s\n", mark(p, 'y'), note, mark(p, '0'));
+    if (note[0]) {
+        fprintf(p->out, "%sNote: ", mark(p, 'y'));
+        put_escaped(p, note);
+        fprintf(p->out, ".%s\n", mark(p, '0'));
+    }
     if (!jb_json_bool(r, "ranked", 1)) fprintf(p->out, "%sTiny shapes test the program itself: nothing here is a ranking.%s\n", mark(p, 'y'), mark(p, '0'));
 }
 
@@ -203,8 +211,9 @@ static void print_stages(const page *p, const cJSON *r)
     print_table(p, &t);
     jb_buf all = JB_BUF_INIT(4096);
     list_counts(&all, jb_json_obj(r, "outcomes"));
-    fprintf(p->out, "  outcomes: %s\n", all.ptr ? all.ptr : "none");
-    fprintf(p->out, "  denominator: %lld candidates counted, %lld left out (infra, skipped, cancelled)\n",
+    fputs("  outcomes: ", p->out);
+    put_escaped(p, all.ptr ? all.ptr : "none");
+    fprintf(p->out, "\n  denominator: %lld candidates counted, %lld left out (infra, skipped, cancelled)\n",
             (long long)jb_json_i64(jb_json_obj(r, "denominator"), "counted", 0), (long long)left_out(r));
     jb_buf_free(&all);
 }
@@ -235,8 +244,12 @@ static void print_disagreement(const page *p, const cJSON *r)
     cJSON_ArrayForEach(d, jb_json_obj(r, "disagreement"))
     {
         int64_t count = jb_json_i64(d, "count", 0), shown = 0;
-        fprintf(p->out, "  %s accepts and %s rejects: %s%lld%s of %lld judged by both", jb_json_str(d, "accepts", "?"),
-                jb_json_str(d, "rejects", "?"), mark(p, 'b'), (long long)count, mark(p, '0'), (long long)jb_json_i64(d, "judged_by_both", 0));
+        fputs("  ", p->out);
+        put_escaped(p, jb_json_str(d, "accepts", "?"));
+        fputs(" accepts and ", p->out);
+        put_escaped(p, jb_json_str(d, "rejects", "?"));
+        fprintf(p->out, " rejects: %s%lld%s of %lld judged by both", mark(p, 'b'), (long long)count, mark(p, '0'),
+                (long long)jb_json_i64(d, "judged_by_both", 0));
         if (jb_json_i64(d, "reverse", 0)) fprintf(p->out, " (the reverse: %lld)", (long long)jb_json_i64(d, "reverse", 0));
         fputs("\n", p->out);
         cJSON_ArrayForEach(k, jb_json_obj(d, "list"))

@@ -61,7 +61,7 @@ class Run(unittest.TestCase):
 
     def test_files_of_the_run(self):
         names = {p.name for p in (self.root / "whole").iterdir()}
-        self.assertLessEqual({"manifest.json", "journal.jsonl", "index.sqlite", "cells", "blobs", "report.json"}, names)
+        self.assertLessEqual({"manifest.json", "journal.jsonl", "index.sqlite", "cells", "blobs", "report.json", "report.html"}, names)
 
     def test_resume_of_a_finished_run_changes_nothing(self):
         before = (self.root / "whole/journal.jsonl").read_bytes()
@@ -72,7 +72,7 @@ class Run(unittest.TestCase):
         self.assertTrue(after.startswith(before))
 
     def test_one_and_four_slots_agree(self):
-        done = jaxbench("run", self.study, "--run-dir", self.root / "one", "--set", "executor.slots=1", cwd=self.root)
+        done = jaxbench("run", self.study, "--run-dir", self.root / "one", "--set", "executor.slots=1", "--no-page", cwd=self.root)
         self.assertEqual(done.code, 0, done)
         files, report = archive(self.root / "one")
         self.assertEqual(files, self.files)
@@ -97,7 +97,7 @@ class Run(unittest.TestCase):
         subprocess.run(["cp", "-r", str(self.root / "whole"), str(run_dir)], check=True)
         with open(run_dir / "journal.jsonl", "ab") as journal:
             journal.write(b'{"seq":99999,"kind":"op_do')
-        done = jaxbench("resume", run_dir)
+        done = jaxbench("resume", run_dir, "--no-page")
         self.assertEqual(done.code, 0, done)
         self.assertRegex(done.err, "torn|incomplete")
         self.assertEqual(archive(run_dir), (self.files, self.report))
@@ -111,7 +111,7 @@ class Run(unittest.TestCase):
             deadline = time.monotonic() + 30
             while not (run_dir / "journal.jsonl").exists() and time.monotonic() < deadline:
                 time.sleep(0.02)
-            done = jaxbench("resume", run_dir)
+            done = jaxbench("resume", run_dir, "--no-page")
             self.assertEqual(done.code, 8, done)
         finally:
             process.kill()
@@ -126,7 +126,7 @@ class Run(unittest.TestCase):
         if process.returncode != 0:
             self.assertEqual(process.returncode, 130, err)
             self.assertIn(b"resume", err)
-        self.assertEqual(jaxbench("resume", run_dir).code, 0)
+        self.assertEqual(jaxbench("resume", run_dir, "--no-page").code, 0)
         self.assertEqual(archive(run_dir), (self.files, self.report))
 
     def test_a_changed_workload_is_refused(self):
@@ -138,7 +138,7 @@ class Run(unittest.TestCase):
         hash_ = next(r["versions"]["repaired"] for r in version if r["id"] == "8p")
         self.assertIn(hash_, text)
         (run_dir / "manifest.json").write_text(text.replace(hash_, "0" * len(hash_)))
-        done = jaxbench("resume", run_dir)
+        done = jaxbench("resume", run_dir, "--no-page")
         self.assertNotEqual(done.code, 0, done)
         self.assertIn("8p", done.err)
 
