@@ -11,19 +11,40 @@
 
 /* ---- checkers ---------------------------------------------------------- */
 
-static int create_gate(const jb_plan *plan, const jb_plan_row *row, const jb_registry *registry, jb_gate *g, jb_error *err)
+static void enter(const jb_gates *g, uint32_t row, const char *call)
 {
-    const char *set = plan->sets[row->set].name;
+    const jb_plan_row *pr = &g->plan->rows[row];
+    if (g->watch.entering == NULL) return;
+    g->watch.entering(g->watch.ctx, pr->use, g->gate[row].plugin != NULL ? g->gate[row].plugin : "", g->plan->sets[pr->set].name, call);
+}
+
+static void leave(const jb_gates *g)
+{
+    if (g->watch.entering != NULL) g->watch.entering(g->watch.ctx, NULL, NULL, NULL, NULL);
+}
+
+static int create_gate(const jb_gates *all, uint32_t at, const jb_registry *registry, jb_error *err)
+{
+    const jb_plan_row *row = &all->plan->rows[at];
+    const char *set = all->plan->sets[row->set].name;
+    jb_gate *g = &all->gate[at];
     int rc = jb_registry_find(registry, JB_KIND_CHECKER, row->use, &g->component, err);
     if (rc == 0) rc = jb_config_new(g->component, row->options, &g->config, err);
     if (rc == 0 && jb_harness_host_init(&g->host, g->component->name, set) != 0) rc = jb_err(err, JB_ENOMEM, "no memory");
     if (rc == 0) {
+        const jb_plugin_file *file = jb_registry_file_of(registry, g->component);
+        g->plugin = file != NULL && file->manifest != NULL ? file->manifest->id : NULL;
         g->ops = g->component->ops;
+        enter(all, at, "create");
         rc = g->ops->create(&g->host.host, jb_config_data(g->config), &g->self, err);
         if (rc != 0) g->ops = NULL; /* nothing to destroy */
     }
     jb_checker_needs needs = { .struct_size = sizeof needs };
-    if (rc == 0) rc = g->ops->needs(g->self, &needs, err);
+    if (rc == 0) {
+        enter(all, at, "needs");
+        rc = g->ops->needs(g->self, &needs, err);
+    }
+    leave(all);
     g->needs = needs.flags;
     if (rc != 0) jb_err_context(err, "checker %s of gate set %s", row->use, set);
     return rc;
@@ -35,7 +56,7 @@ int jb_gates_create(const jb_plan *plan, const jb_registry *registry, jb_gates *
     out->plan = plan;
     out->gate = jb_alloc_array(plan->row_count + 1, sizeof *out->gate);
     if (out->gate == NULL) return jb_err(err, JB_ENOMEM, "no memory for %u checkers", plan->row_count);
-    for (uint32_t i = 0; rc == 0 && i < plan->row_count; i++) rc = create_gate(plan, &plan->rows[i], registry, &out->gate[i], err);
+    for (uint32_t i = 0; rc == 0 && i < plan->row_count; i++) rc = create_gate(out, i, registry, err);
     if (rc != 0) jb_gates_free(out);
     return rc;
 }
@@ -136,12 +157,20 @@ static void checker_broke(run *r, uint32_t row, const char *where, const jb_erro
     end_stage(r, "infra", "infra", reason, NULL);
 }
 
-/* A checker's result is a plugin's: bounded and finite before it is believed. */
+/* 0, or an error: a score is a number >= 0 (it may be infinite), a threshold a
+ * number, wherever they decide. */
+static int sane(double score, double threshold, jb_error *err)
+{
+    if (isnan(score) || score < 0) return jb_err(err, JB_EINVAL, "it gave a score of %g; a score is a number >= 0", score);
+    if (isnan(threshold)) return jb_err(err, JB_EINVAL, "it gave a threshold of %g; a threshold is a number", threshold);
+    return 0;
+}
+
+/* A checker's result is a plugin's: bounded before it is believed. */
 static void tidy(jb_trial_result *t)
 {
     t->part[sizeof t->part - 1] = t->reason[sizeof t->reason - 1] = '\0';
     if (t->worst_count > JB_WORST_MAX) t->worst_count = JB_WORST_MAX;
-    if (isnan(t->score) || t->score < 0) t->score = (double)INFINITY;
     for (uint32_t i = 0; i < t->worst_count; i++)
         if (t->worst[i].rank > JB_MAX_RANK) t->worst[i].rank = JB_MAX_RANK;
     if (t->status < JB_TRIAL_PASS || t->status > JB_TRIAL_UNSUPPORTED) t->status = JB_TRIAL_UNSUPPORTED;
@@ -229,13 +258,18 @@ static void ask(run *r, uint32_t row, uint32_t i, const jb_ref_file *ref, const 
         .slice_axes = r->src->slice_axes,
     };
     jb_trial_result res = { .struct_size = sizeof res, .status = JB_TRIAL_UNSUPPORTED };
+    enter(r->g, row, "trial");
     int rc = g->ops->trial(g->self, &trial, &res, &err);
+    leave(r->g);
     jb_arena_reset(g->host.arena);
+    int judged = res.status == JB_TRIAL_PASS || res.status == JB_TRIAL_FAIL;
+    if (rc == 0 && judged) rc = sane(res.score, res.threshold, &err);
     if (rc != 0) {
         checker_broke(r, row, "trial", &err);
         return;
     }
     tidy(&res);
+    if (!judged && !(res.score >= 0)) res.score = 0; /* it decides nothing */
     fold(r, row, t, &res);
     if (res.status == JB_TRIAL_FAIL) kill_set(r, row, t, res.score, res.threshold, res.reason);
 }
@@ -286,6 +320,18 @@ static void run_trial(run *r, uint32_t i)
         if (asked(r, row, i)) ask(r, row, i, ref, outputs, count);
 }
 
+/* Ask for a verdict; an error when the checker broke or its score can't decide. */
+static int ask_verdict(run *r, uint32_t row, const jb_inspection *inspection, jb_verdict *v, jb_error *err)
+{
+    jb_gate *g = &r->g->gate[row];
+    enter(r->g, row, "verdict");
+    int rc = g->ops->verdict(g->self, inspection, v, err);
+    leave(r->g);
+    jb_arena_reset(g->host.arena);
+    if (rc == 0 && (v->verdict == JB_VERDICT_PASS || v->verdict == JB_VERDICT_FAIL)) rc = sane(v->score, v->threshold, err);
+    return rc;
+}
+
 /* Rows judged by the inspection alone come first: they cost nothing, and a set
  * they fail needs no execution. */
 static void static_row(run *r, uint32_t row)
@@ -300,8 +346,7 @@ static void static_row(run *r, uint32_t row)
         checker_broke(r, row, "verdict", &err);
         return;
     }
-    int rc = g->ops->verdict(g->self, r->src->inspection != NULL ? r->src->inspection : &unknown, &v, &err);
-    jb_arena_reset(g->host.arena);
+    int rc = ask_verdict(r, row, r->src->inspection != NULL ? r->src->inspection : &unknown, &v, &err);
     if (rc != 0) {
         checker_broke(r, row, "verdict", &err);
         return;
@@ -334,8 +379,7 @@ static void trial_row(run *r, uint32_t row)
     jb_verdict v = { .struct_size = sizeof v, .verdict = s->verdict, .score = s->score, .threshold = s->threshold };
     jb_error err = JB_ERROR_INIT;
     const jb_inspection *inspection = (g->needs & JB_NEED_INSPECTION) ? r->src->inspection : NULL;
-    int rc = g->ops->verdict(g->self, inspection, &v, &err);
-    jb_arena_reset(g->host.arena);
+    int rc = ask_verdict(r, row, inspection, &v, &err);
     if (rc != 0) {
         checker_broke(r, row, "verdict", &err);
         return;

@@ -3,9 +3,10 @@
  * the plan trial by trial, ask every gate that wants a trial, combine verdicts.
  *
  * It knows neither Python nor processes: `execute` and `reference` are
- * callbacks, so tests drive it with arrays of their own.  A checker that
- * returns an error ends the stage as `infra`, naming it; a candidate that can't
- * be executed ends it as the fault the callback reports. */
+ * callbacks, so tests drive it with arrays of their own.  A checker that returns
+ * an error, or a score that is no number >= 0, ends the stage as `infra`, naming
+ * it; one that dies is named by what was announced last (jb_checker_watch).  A
+ * candidate that can't be executed ends it as the fault the callback reports. */
 #ifndef JB_HARNESS_CHECKS_H
 #define JB_HARNESS_CHECKS_H
 
@@ -22,16 +23,26 @@ typedef struct jb_gate {
     jb_config *config;
     void *self;
     jb_harness_host host;
+    const char *plugin; /* id of its plugin, for messages; NULL: unknown */
     uint32_t needs; /* JB_NEED_* */
 } jb_gate;
+
+/* Told before each call into a checker, and with NULLs once the call is back: what
+ * dies or hangs in between is a checker, not the candidate.  `plugin` is the id
+ * of the file it came from, "" when unknown. */
+typedef struct jb_checker_watch {
+    void (*entering)(void *ctx, const char *checker, const char *plugin, const char *set, const char *call);
+    void *ctx;
+} jb_checker_watch;
 
 typedef struct jb_gates {
     const jb_plan *plan;
     jb_gate *gate;      /* one a row of the plan */
+    jb_checker_watch watch; /* may be empty */
 } jb_gates;
 
-/* Create every row's checker and ask what it needs.  The error names the
- * checker and its gate set. */
+/* Create every row's checker and ask what it needs; out->watch is set by the
+ * caller.  The error names the checker and its gate set. */
 int jb_gates_create(const jb_plan *plan, const jb_registry *registry, jb_gates *out, jb_error *err);
 void jb_gates_free(jb_gates *g);
 /* Groups (bits of JB_REF_*) that trial `i` must have; inputs always. */

@@ -63,6 +63,7 @@ jb_child *jb_child_spawn(int zygote, uint64_t id, uint32_t kind, const jb_limits
     c->id = id;
     c->kind = kind;
     c->started_ns = jb_clock_ns();
+    c->limit_ns = limit_ns;
     c->deadline_ns = c->started_ns + limit_ns;
     c->ctl = ctl[0];
     c->log = log[0];
@@ -157,16 +158,20 @@ static void on_json(jb_child *c, const jb_frame *f, cJSON **slot, int once)
 static void on_frame(jb_child *c, const jb_frame *f)
 {
     c->received += f->len;
-    if (c->received > JB_CHILD_TOTAL_MAX)
+    if (c->received > JB_CHILD_TOTAL_MAX) {
         broken(c, "more than %llu MiB of frames", JB_CHILD_TOTAL_MAX >> 20);
-    else if (f->type == JB_FRAME_MODULE && c->module_count > 0)
+    } else if (f->type == JB_FRAME_MODULE && c->module_count > 0) {
         on_module(c, f);
-    else if (f->type == JB_FRAME_RESULT)
+    } else if (f->type == JB_FRAME_RESULT) {
         on_json(c, f, &c->result, 1);
-    else if (f->type == JB_FRAME_PROGRESS && c->kind != JB_KID_TRACER)
+    } else if (f->type == JB_FRAME_PROGRESS && c->kind != JB_KID_TRACER) {
         on_json(c, f, &c->progress, 0);
-    else
+        int64_t now = jb_clock_ns();
+        if (c->checker_ns != 0) c->deadline_ns += now - c->checker_ns;
+        c->checker_ns = cJSON_HasObjectItem(c->progress, "checker") ? now : 0;
+    } else {
         broken(c, "a frame of type %u, which a %s does not send", f->type, jb_kid_name(c->kind));
+    }
 }
 
 static void pump_frames(jb_child *c)
@@ -260,6 +265,28 @@ int jb_child_crashed(const jb_child *c)
     return c->have_wait && WIFSIGNALED(c->wait_status) && !c->timed_out && !c->cancelled;
 }
 
+int jb_child_struck(const jb_child *c)
+{
+    if (c->timed_out || c->cancelled || c->refused) return 0;
+    if (c->have_wait) return WIFSIGNALED(c->wait_status) && WTERMSIG(c->wait_status) == SIGKILL;
+    return c->err.code == 0; /* an error of the set-up is a status too */
+}
+
+int64_t jb_child_due_ns(const jb_child *c)
+{
+    return c->checker_ns != 0 ? c->checker_ns + c->limit_ns : c->deadline_ns;
+}
+
+int jb_child_in_checker(const jb_child *c, char *buf, size_t n, const char **call)
+{
+    if (c->checker_ns == 0) return 0;
+    const char *plugin = jb_json_str(c->progress, "plugin", "");
+    snprintf(buf, n, "checker %.100s of gate set %.100s%s%.100s%s", jb_json_str(c->progress, "checker", "?"), jb_json_str(c->progress, "gates", "?"),
+             plugin[0] != '\0' ? " (plugin " : "", plugin, plugin[0] != '\0' ? ")" : "");
+    *call = jb_json_str(c->progress, "call", "?");
+    return 1;
+}
+
 const char *jb_child_end(const jb_child *c, char *buf, size_t n)
 {
     static const struct { int signal; const char *name; } names[] = {
@@ -267,7 +294,7 @@ const char *jb_child_end(const jb_child *c, char *buf, size_t n)
         { SIGTRAP, "SIGTRAP" }, { SIGSYS, "SIGSYS" },   { SIGTERM, "SIGTERM" }, { SIGINT, "SIGINT" },
     };
     if (c->timed_out)
-        snprintf(buf, n, "was stopped at its limit of %.6g s", (double)(c->deadline_ns - c->started_ns) / 1e9);
+        snprintf(buf, n, "was stopped at its limit of %.6g s", (double)c->limit_ns / 1e9);
     else if (c->cancelled)
         snprintf(buf, n, "was cancelled");
     else if (!c->have_wait)

@@ -27,7 +27,7 @@ typedef struct jb_child {
     int ctl, log, status, notes;   /* -1 when closed */
     int ended, timed_out, cancelled, refused, have_walls, have_wait;
     int wait_status;               /* of the leaf, as waitpid gives it */
-    int64_t started_ns, deadline_ns;
+    int64_t started_ns, limit_ns, deadline_ns; /* deadline: later by what checkers took */
     jb_isolation walls;
     jb_capture log_text;
     jb_frame_reader reader;
@@ -36,6 +36,7 @@ typedef struct jb_child {
     jb_error err;                  /* of broken, or of the set-up */
     cJSON *result;                 /* the RESULT */
     cJSON *progress;               /* latest PROGRESS of the child */
+    int64_t checker_ns;            /* when it announced the checker it is in; 0: in none */
     jb_module *modules;            /* what may come; owned by the job */
     size_t module_count;
     void *owner;                   /* the job or table that waits */
@@ -59,6 +60,15 @@ void jb_child_free(jb_child *c);
 const char *jb_child_end(const jb_child *c, char *buf, size_t n);
 /* True when the leaf was ended by a signal that we did not send. */
 int jb_child_crashed(const jb_child *c);
+/* True when it was struck down from outside: a SIGKILL that we did not send (the
+ * kernel's memory killer, a person), or a keeper that vanished without a status. */
+int jb_child_struck(const jb_child *c);
+/* When its time is up.  A call into a checker has a limit of its own, as long as
+ * the child's, and the time it took is not the candidate's. */
+int64_t jb_child_due_ns(const jb_child *c);
+/* The checker it announced last and did not come back from: "checker <name> of
+ * gate set <set> (plugin <id>)", and the call; 0 when there is none. */
+int jb_child_in_checker(const jb_child *c, char *buf, size_t n, const char **call);
 /* The accesses it was seen to be denied, as flags; appends strings to the array. */
 void jb_child_flags(const jb_child *c, cJSON *array);
 

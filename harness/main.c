@@ -20,7 +20,10 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#define ZYGOTE_GRACE_MS 10000
 
 static const char USAGE[] =
     "usage: jaxbench-worker --fd N [options]   serve jobs on descriptor N (frames, include/jaxbench/frame.h)\n"
@@ -159,12 +162,27 @@ static int probe(int sock)
     jb_error err = JB_ERROR_INIT;
     cJSON *o = jb_probe(sock, &err);
     jb_buf text = JB_BUF_INIT(JB_JSON_MAX_BYTES);
+    close(sock);
     if (o == NULL) return fail(&err);
     if (jb_json_print(o, &text) == 0) printf("%s\n", text.ptr);
     jb_buf_free(&text);
     cJSON_Delete(o);
-    close(sock);
     return 0;
+}
+
+/* Its socket is closed: the zygote kills and reaps its children and goes.  One that
+ * is stuck in an import does not look, and is killed. */
+static void end_zygote(pid_t pid)
+{
+    for (int waited = 0; waited < ZYGOTE_GRACE_MS; waited += 10) {
+        struct timespec ms10 = { 0, 10000000 };
+        pid_t got = waitpid(pid, NULL, WNOHANG);
+        if (got == pid || (got < 0 && errno != EINTR)) return;
+        nanosleep(&ms10, NULL);
+    }
+    kill(pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+    }
 }
 
 int main(int argc, char **argv)
@@ -172,7 +190,7 @@ int main(int argc, char **argv)
     arguments a;
     jb_layout layout;
     jb_error err = JB_ERROR_INIT;
-    int sock = -1, status = 0;
+    int sock = -1;
     pid_t pid = -1;
     memset(&a, 0, sizeof a);
     memset(&layout, 0, sizeof layout);
@@ -194,9 +212,7 @@ int main(int argc, char **argv)
     }
     a.worker.zygote = sock;
     code = a.probe ? probe(sock) : jb_worker_run(&a.worker);
-    /* Its socket is closed: the zygote kills and reaps its children and goes. */
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
+    end_zygote(pid);
     jb_free(a.python);
     jb_free(a.harness);
     jb_layout_free(&layout);

@@ -85,10 +85,10 @@ cJSON *jb_probe(int sock, jb_error *err)
     const jb_limits tracer = { .profile = JB_PROFILE_TRACER, .uid = 200000000u, .as_bytes = (int64_t)8 << 30, .cpu_s = 60,
                                .processes = 256, .files = 256, .file_bytes = 1 << 20 };
     const jb_limits judge = { .profile = JB_PROFILE_JUDGE, .uid = 200000000u, .files = 512, .tmp_bytes = (int64_t)1 << 30 };
-    if (await(sock, NULL, JB_ZOP_READY, jb_clock_ns() + (int64_t)READY_S * 1000000000, text, sizeof text) != 0) {
-        jb_err(err, JB_EIO, "the zygote did not come up within %d s; its own words are on stderr", READY_S);
-        return NULL;
-    }
+    int rc = await(sock, NULL, JB_ZOP_READY, jb_clock_ns() + (int64_t)READY_S * 1000000000, text, sizeof text);
+    if (rc == JB_ETIMEOUT) jb_err(err, rc, "the zygote did not come up within %d s; its own words are on stderr", READY_S);
+    else if (rc != 0) jb_err(err, rc, "the zygote ended before it was ready; its own words are on stderr");
+    if (rc != 0) return NULL;
     cJSON *o = jb_json_parse(text, strlen(text), err);
     jb_child *c = o != NULL ? run_child(sock, 1, JB_KID_PROBE, &tracer, err) : NULL;
     if (c != NULL) add_isolation(o, c);

@@ -11,6 +11,7 @@
 #include "core/base/hash.h"
 #include "core/base/mem.h"
 #include "harness/frameio.h"
+#include "harness/refs.h"
 
 #include <dirent.h>
 #include <malloc.h>
@@ -433,7 +434,9 @@ static int hook(const char *event, PyObject *args, void *data)
 
 /* ---- entry points ------------------------------------------------------ */
 
-static int emit_fd = -1; /* one child, one socket */
+static int emit_fd = -1;        /* one child, one socket */
+static int emit_holds;          /* a reference child: the result waits until its file is sealed */
+static jb_buf emit_held = JB_BUF_INIT(1 << 20);
 
 static PyObject *emit(PyObject *self, PyObject *args)
 {
@@ -447,6 +450,10 @@ static PyObject *emit(PyObject *self, PyObject *args)
         jb_put_le32(n, (uint32_t)name_len);
         jb_view parts[3] = { { (const char *)n, 4 }, { name, (uint64_t)name_len }, { data, (uint64_t)len } };
         rc = jb_frame_send(emit_fd, JB_FRAME_MODULE, parts, 3);
+    } else if (kind == (int)JB_FRAME_RESULT && emit_holds) {
+        jb_buf_free(&emit_held);
+        emit_held = (jb_buf)JB_BUF_INIT(1 << 20);
+        rc = jb_buf_append(&emit_held, data, (size_t)len);
     } else if (kind == (int)JB_FRAME_RESULT || kind == (int)JB_FRAME_PROGRESS) {
         jb_view part = { data, (uint64_t)len };
         rc = jb_frame_send(emit_fd, (uint32_t)kind, &part, 1);
@@ -496,17 +503,40 @@ static PyObject *second_argument(const jb_kid_input *in)
     }
 }
 
+/* Seal what a reference child wrote, then pass its result on: or the reason why
+ * the file did not get to the disk. */
+static int finish_reference(jb_kid_input *in)
+{
+    jb_error err = JB_ERROR_INIT;
+    const char *out = jb_json_str(in->meta, "out", "");
+    cJSON *said = emit_held.len > 0 ? jb_json_parse(emit_held.ptr, emit_held.len, NULL) : NULL;
+    int base = strcmp(jb_json_str(jb_json_obj(in->meta, "request"), "kind", ""), "base") == 0, rc = 0;
+    if (strcmp(jb_json_str(jb_json_obj(said, "reference"), "status", ""), "ok") == 0) rc = base ? jb_ref_sync(out, &err) : jb_ref_seal(out, &err);
+    if (rc != 0) {
+        cJSON_Delete(said);
+        said = cJSON_CreateObject();
+        cJSON *reference = jb_json_add_obj(said, "reference");
+        jb_json_set_str(reference, "status", "fail");
+        jb_json_set_str(reference, "reason", err.message);
+    }
+    rc = said != NULL ? jb_kid_result(in->ctl, said) : -1;
+    cJSON_Delete(said);
+    jb_buf_free(&emit_held);
+    return rc == 0 ? 0 : 1;
+}
+
 static int call_main(jb_kid_input *in, const char *module)
 {
     char name[64];
     snprintf(name, sizeof name, "jaxbench_harness.%s", module);
+    emit_holds = in->kind == JB_KID_REFERENCE;
     PyObject *m = PyImport_ImportModule(name), *sender = PyCFunction_New(&EMIT, NULL);
     PyObject *first = json_text(jb_json_obj(in->meta, in->kind == JB_KID_REFERENCE ? "request" : "job"));
     PyObject *second = second_argument(in);
     PyObject *r = m != NULL && sender != NULL && first != NULL && second != NULL ? PyObject_CallMethod(m, "main", "OOO", first, second, sender) : NULL;
     if (r == NULL) return jb_python_exception(in->ctl, "exception");
     jb_python_flush();
-    return 0;
+    return emit_holds ? finish_reference(in) : 0;
 }
 
 /* Three blocks along the last axis: the shape that some versions of interpret

@@ -3,6 +3,7 @@
 #include "harness/refs.h"
 
 #include "core/base/error.h"
+#include "core/base/fs.h"
 #include "core/base/hash.h"
 #include "core/base/mem.h"
 
@@ -85,31 +86,163 @@ static int read_header(const cJSON *head, jb_ref_file *f)
     return 0;
 }
 
-int jb_ref_open(const char *path, jb_ref_file *out, jb_error *err)
+/* The hash of a file: its header without the hash, and every byte from the first
+ * array to the end. */
+static int hash_of(const cJSON *head, const jb_ref_file *f, uint64_t first, char out[JB_HASH_HEX])
+{
+    cJSON *bare = cJSON_Duplicate(head, 1);
+    jb_buf text = JB_BUF_INIT(MAX_HEADER);
+    cJSON_DeleteItemFromObjectCaseSensitive(bare, "sha256");
+    int rc = bare != NULL ? jb_json_print_canonical(bare, &text) : JB_ENOMEM;
+    jb_hasher *h = rc == 0 ? jb_hasher_new() : NULL;
+    if (rc == 0 && h == NULL) rc = JB_ENOMEM;
+    if (rc == 0) {
+        jb_hasher_field(h, "header", text.ptr, text.len);
+        jb_hasher_field(h, "arrays", (const char *)f->map + first, f->size - (size_t)first);
+        jb_hasher_done(h, out);
+    }
+    jb_buf_free(&text);
+    cJSON_Delete(bare);
+    return rc;
+}
+
+/* Where the header ends at the latest: at the first array, or at the end. */
+static uint64_t first_array(const cJSON *head, const jb_ref_file *f)
+{
+    const cJSON *row;
+    uint64_t first = f->size;
+    cJSON_ArrayForEach(row, jb_json_obj(head, "arrays")) {
+        uint64_t offset = (uint64_t)jb_json_i64(row, "offset", 0);
+        if (offset < first) first = offset;
+    }
+    return first;
+}
+
+static int damaged(const char *path, int rc, jb_error *err)
+{
+    return jb_err(err, rc, rc == JB_ENOMEM ? "no memory for the reference file %s" : "the reference file %s is damaged", path);
+}
+
+/* Map `fd` and read its header into *head_out (the caller's) and `f`. */
+static int map_file(int fd, const char *path, jb_ref_file *f, cJSON **head_out, jb_error *err)
 {
     struct stat st;
     cJSON *head = NULL;
-    int rc = JB_EPARSE, fd = open(path, O_RDONLY | O_CLOEXEC);
-    memset(out, 0, sizeof *out);
-    if (fd < 0) return jb_err(err, errno == ENOENT ? JB_ENOTFOUND : JB_EIO, "opening the reference file %s: %s", path, strerror(errno));
+    int rc = JB_EPARSE;
     if (fstat(fd, &st) == 0 && st.st_size >= 16) {
-        out->size = (size_t)st.st_size;
-        out->map = mmap(NULL, out->size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (out->map == MAP_FAILED) out->map = NULL;
+        f->size = (size_t)st.st_size;
+        f->map = mmap(NULL, f->size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (f->map == MAP_FAILED) f->map = NULL;
     }
-    close(fd);
-    if (out->map != NULL && memcmp(out->map, MAGIC, 8) == 0) {
+    if (f->map != NULL && memcmp(f->map, MAGIC, 8) == 0) {
         uint64_t n = 0;
-        memcpy(&n, (const char *)out->map + 8, 8);
-        if (n <= MAX_HEADER && n <= out->size - 16) head = jb_json_parse((const char *)out->map + 16, (size_t)n, NULL);
-        if (head != NULL) rc = read_header(head, out);
+        memcpy(&n, (const char *)f->map + 8, 8);
+        if (n <= MAX_HEADER && n <= f->size - 16) head = jb_json_parse((const char *)f->map + 16, (size_t)n, NULL);
+        if (head != NULL) rc = read_header(head, f);
+        if (rc == 0 && n + 16 > first_array(head, f)) rc = JB_EPARSE; /* an array over the header */
+    }
+    if (rc == 0) {
+        *head_out = head;
+        return 0;
     }
     cJSON_Delete(head);
-    if (rc != 0) {
-        jb_ref_close(out);
-        return jb_err(err, rc, rc == JB_ENOMEM ? "no memory for the reference file %s" : "the reference file %s is damaged", path);
+    jb_ref_close(f);
+    return damaged(path, rc, err);
+}
+
+/* `whole`: read all of it and compare with the hash. */
+static int open_file(const char *path, int whole, jb_ref_file *out, jb_error *err)
+{
+    cJSON *head = NULL;
+    char sum[JB_HASH_HEX] = "";
+    memset(out, 0, sizeof *out);
+    int fd = jb_fs_open(path, O_RDONLY | O_NOFOLLOW, err);
+    if (fd < 0) return fd;
+    int rc = map_file(fd, path, out, &head, err);
+    close(fd);
+    if (rc != 0) return rc;
+    const char *said = jb_json_str(head, "sha256", "");
+    if (strlen(said) != JB_HASH_HEX - 1) {
+        rc = jb_err(err, JB_EPARSE, "the reference file %s is damaged: it was never sealed", path);
+    } else if (whole) {
+        rc = hash_of(head, out, first_array(head, out), sum);
+        if (rc != 0) damaged(path, rc, err);
+        else if (strcmp(sum, said) != 0) rc = jb_err(err, JB_EPARSE, "the reference file %s is damaged: its bytes do not have the hash in its header", path);
+    }
+    cJSON_Delete(head);
+    if (rc != 0) jb_ref_close(out);
+    return rc;
+}
+
+int jb_ref_open(const char *path, jb_ref_file *out, jb_error *err) { return open_file(path, 1, out, err); }
+
+static int write_all(int fd, const char *bytes, size_t count, off_t at)
+{
+    while (count > 0) {
+        ssize_t n = pwrite(fd, bytes, count, at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return JB_EIO;
+        bytes += n;
+        count -= (size_t)n;
+        at += n;
     }
     return 0;
+}
+
+/* fsync reports what a full disk swallowed. */
+static int to_disk(int fd, const char *path, jb_error *err)
+{
+    return fsync(fd) == 0 ? 0 : jb_err(err, JB_EIO, "the reference file %s can't be written: %s", path, strerror(errno));
+}
+
+int jb_ref_seal(const char *path, jb_error *err)
+{
+    jb_ref_file f;
+    cJSON *head = NULL;
+    jb_buf text = JB_BUF_INIT(MAX_HEADER);
+    char sum[JB_HASH_HEX], lead[16];
+    memset(&f, 0, sizeof f);
+    int fd = jb_fs_open(path, O_RDWR | O_NOFOLLOW, err);
+    if (fd < 0) return fd;
+    int rc = map_file(fd, path, &f, &head, err);
+    if (rc == 0) {
+        uint64_t first = first_array(head, &f);
+        cJSON_DeleteItemFromObjectCaseSensitive(head, "sha256");
+        rc = hash_of(head, &f, first, sum);
+        if (rc == 0) rc = jb_json_set_str(head, "sha256", sum);
+        if (rc == 0) rc = jb_json_print(head, &text);
+        if (rc == 0 && text.len + 16 > first) rc = JB_EPARSE; /* printed without spaces, it is shorter than it was */
+        if (rc != 0) damaged(path, rc, err);
+    }
+    if (rc == 0) {
+        uint64_t n = text.len;
+        memcpy(lead, MAGIC, 8);
+        memcpy(lead + 8, &n, 8);
+        rc = write_all(fd, text.ptr, text.len, 16);
+        if (rc == 0) rc = write_all(fd, lead, sizeof lead, 0);
+        if (rc != 0) jb_err(err, rc, "the reference file %s can't be written: %s", path, strerror(errno));
+    }
+    if (rc == 0) rc = to_disk(fd, path, err);
+    jb_buf_free(&text);
+    cJSON_Delete(head);
+    jb_ref_close(&f);
+    close(fd);
+    return rc;
+}
+
+int jb_ref_sync(const char *path, jb_error *err)
+{
+    int fd = jb_fs_open(path, O_RDWR | O_NOFOLLOW, err);
+    if (fd < 0) return fd;
+    int rc = to_disk(fd, path, err);
+    close(fd);
+    return rc;
+}
+
+int jb_ref_is_file(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 void jb_ref_close(jb_ref_file *f)
@@ -123,7 +256,7 @@ uint32_t jb_ref_groups(const char *path)
 {
     jb_ref_file f;
     uint32_t bits = 0;
-    if (jb_ref_open(path, &f, NULL) != 0) return 0;
+    if (open_file(path, 0, &f, NULL) != 0) return 0;
     for (uint32_t g = 0; g < JB_REF_GROUPS; g++)
         if (f.count[g] > 0) bits |= 1u << g;
     jb_ref_close(&f);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* harness/refs.h - reference files (docs/protocol.md, "Reference files"): their
- * keys, their read-only mapping as tensors, and the size cap of their folder. */
+ * keys, their seal, their read-only mapping as tensors, and the size cap of their
+ * folder. */
 #ifndef JB_HARNESS_REFS_H
 #define JB_HARNESS_REFS_H
 
@@ -23,11 +24,22 @@ typedef struct jb_ref_file {
 } jb_ref_file;
 
 /* Map and check `path`; every offset, size and dtype is verified against the
- * file.  JB_ENOTFOUND, JB_EPARSE (damaged: the caller removes and recomputes). */
+ * file, and every byte against the hash in its header.  A link, a pipe or a
+ * device is refused without waiting for it.  JB_ENOTFOUND, JB_EPARSE or JB_EINVAL
+ * (damaged or no file: the caller removes and recomputes), JB_EIO, JB_ENOMEM. */
 int jb_ref_open(const char *path, jb_ref_file *out, jb_error *err);
 void jb_ref_close(jb_ref_file *f);
-/* Bit per group that the file holds; 0 when it can't be opened. */
+/* Bit per group that the file holds by its header, whose arrays are not read; 0
+ * when it can't be opened, is damaged or was never sealed. */
 uint32_t jb_ref_groups(const char *path);
+/* Complete a file that was just written: put the hash into its header, and bring
+ * it to the disk.  JB_EPARSE when it is no reference file; JB_EIO and the like
+ * name the file and errno's text. */
+int jb_ref_seal(const char *path, jb_error *err);
+/* The same for a baseline, which has no header: to the disk, no more. */
+int jb_ref_sync(const char *path, jb_error *err);
+/* 1 when a regular file lies at `path`, and no link. */
+int jb_ref_is_file(const char *path);
 
 /* SHA-256 key of a request of a reference child, over what changes its arrays:
  * version, shape, distribution, draw, key, scale, and for a baseline its

@@ -22,6 +22,7 @@
 #include <time.h>
 
 #define MAX_PROGRAMS 16
+#define NO_TRIAL UINT32_MAX
 #define MAX_OUTPUTS 64
 #define TIMER_SAMPLES 1024
 #define ROTATION 3          /* copies of the inputs a timer goes round */
@@ -50,6 +51,7 @@ typedef struct runtime {
     jb_tensor tensors[MAX_OUTPUTS];
     uint32_t view_count;
     int64_t memory_bytes;
+    uint32_t trial;         /* the one at work, or NO_TRIAL */
     /* Timer. */
     const jb_component *timer;
     jb_config *timer_config;
@@ -58,19 +60,75 @@ typedef struct runtime {
     char device[64];
 } runtime;
 
+/* ---- what it is doing, as PROGRESS ------------------------------------- */
+
+/* Takes `o`. */
+static void tell(const runtime *r, cJSON *o)
+{
+    jb_buf text = JB_BUF_INIT(4096);
+    if (jb_json_print(o, &text) == 0) {
+        jb_view part = jb_buf_view(&text);
+        (void)jb_frame_send(r->in->ctl, JB_FRAME_PROGRESS, &part, 1);
+    }
+    jb_buf_free(&text);
+    cJSON_Delete(o);
+}
+
+static void announce(runtime *r, uint32_t trial, const char *doing)
+{
+    cJSON *o = cJSON_CreateObject();
+    r->trial = trial;
+    jb_json_set_i64(o, "trial", trial);
+    jb_json_set_str(o, "doing", doing);
+    tell(r, o);
+}
+
+/* A checker is about to be called: from here to the next PROGRESS, a death or a
+ * hang is its own.  What follows its return is told as "judge". */
+static void entering_checker(void *ctx, const char *checker, const char *plugin, const char *set, const char *call)
+{
+    const runtime *r = ctx;
+    cJSON *o = cJSON_CreateObject();
+    if (r->trial != NO_TRIAL) jb_json_set_i64(o, "trial", r->trial);
+    jb_json_set_str(o, "doing", checker != NULL ? "checker" : "judge");
+    if (checker != NULL) {
+        jb_json_set_str(o, "checker", checker);
+        jb_json_set_str(o, "plugin", plugin);
+        jb_json_set_str(o, "gates", set);
+        jb_json_set_str(o, "call", call);
+    }
+    tell(r, o);
+}
+
 /* ---- before the walls -------------------------------------------------- */
 
+/* The worker can make a reference again; nobody else can. */
+static void report_damage(const runtime *r, uint32_t trial, const jb_error *err)
+{
+    cJSON *o = cJSON_CreateObject(), *c = jb_json_add_obj(o, "child");
+    jb_json_set_str(c, "status", "reference");
+    jb_json_set_str(c, "reason", err->message);
+    jb_json_set_i64(c, "trial", trial);
+    (void)jb_kid_result(r->in->ctl, o);
+    cJSON_Delete(o);
+}
+
+/* Map the references, or that of one trial alone where the child needs no other. */
 static int open_refs(runtime *r, const cJSON *paths, jb_error *err)
 {
     const cJSON *p;
     uint32_t i = 0;
+    int64_t only = jb_json_i64(r->in->meta, "trial", -1);
     r->refs = jb_alloc_array(r->plan.trial_count + 1, sizeof *r->refs);
     if (r->refs == NULL) return jb_err(err, JB_ENOMEM, "out of memory");
     cJSON_ArrayForEach(p, paths) {
         if (i >= r->plan.trial_count) break;
-        if (cJSON_IsString(p) && p->valuestring[0] != '\0') {
+        if (cJSON_IsString(p) && p->valuestring[0] != '\0' && (only < 0 || i == (uint32_t)only)) {
             int rc = jb_ref_open(p->valuestring, &r->refs[i], err);
-            if (rc != 0) return rc;
+            if (rc != 0) {
+                report_damage(r, i, err);
+                return rc;
+            }
         }
         i++;
     }
@@ -103,6 +161,8 @@ int jb_runtime_prepare(void *self, jb_kid_input *in, jb_error *err)
     runtime *r = jb_alloc(sizeof *r);
     if (r == NULL) return jb_err(err, JB_ENOMEM, "out of memory");
     r->in = in;
+    r->trial = NO_TRIAL;
+    r->gates.watch = (jb_checker_watch){ .entering = entering_checker, .ctx = r };
     r->job = jb_json_obj(in->meta, "job");
     r->memory_bytes = (int64_t)jb_json_num(in->meta, "memory_bytes", 0);
     int checks = strcmp(jb_json_str(in->meta, "mode", "check"), "check") == 0;
@@ -157,20 +217,6 @@ static PyObject *make_program(runtime *r, const jb_blob *blob, const char *shape
     Py_XDECREF(outputs);
     Py_XDECREF(module);
     return program;
-}
-
-static void announce(const runtime *r, uint32_t trial, const char *doing)
-{
-    cJSON *o = cJSON_CreateObject();
-    jb_buf text = JB_BUF_INIT(4096);
-    jb_json_set_i64(o, "trial", trial);
-    jb_json_set_str(o, "doing", doing);
-    if (jb_json_print(o, &text) == 0) {
-        jb_view part = jb_buf_view(&text);
-        (void)jb_frame_send(r->in->ctl, JB_FRAME_PROGRESS, &part, 1);
-    }
-    jb_buf_free(&text);
-    cJSON_Delete(o);
 }
 
 /* XLA's own figure, where the program carries it: refuse before the kernel's

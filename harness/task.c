@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/mem.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- the machine ------------------------------------------------------- */
@@ -123,6 +124,23 @@ int jb_task_advance(jb_worker *w, jb_task *t)
     return moved;
 }
 
+/* Whoever was struck down from outside is tried again once a job: the memory
+ * killer picks by size, not by guilt.  1: the step starts over. */
+static int try_again(jb_task *t, const jb_child *c)
+{
+    char end[300];
+    if (t->struck || !jb_child_struck(c) || (c->result != NULL && c->kind != JB_KID_TRACER)) return 0;
+    t->struck = 1;
+    fprintf(stderr, "jaxbench-worker: job %llu: the %s child %s; it is tried once more\n", (unsigned long long)t->job, jb_kid_name(c->kind),
+            jb_child_end(c, end, sizeof end));
+    for (size_t i = 0; c->kind == JB_KID_TRACER && i < t->module_count; i++) {
+        jb_free(t->modules[i].bytes);
+        t->modules[i].bytes = NULL;
+        t->modules[i].len = 0;
+    }
+    return 1;
+}
+
 void jb_task_on_child(jb_worker *w, jb_task *t, jb_child *c)
 {
     jb_step_id stage = STEPS[t->step].stage;
@@ -133,6 +151,7 @@ void jb_task_on_child(jb_worker *w, jb_task *t, jb_child *c)
         jb_task_stop(t, stage, "fail", "cancelled", "cancelled", NULL);
         return;
     }
+    if (try_again(t, c)) return;
     switch ((step)t->step) {
     case S_TRACE: jb_task_end_trace(t, c); break;
     case S_INSPECT: jb_task_end_inspect(t, c); break;

@@ -38,8 +38,12 @@ int jb_task_beyond(jb_task *t, jb_step_id stage);
 int jb_task_ask(jb_worker *w, jb_task *t, jb_step_id stage, uint32_t kind, double seconds, int64_t memory, const cJSON *meta,
                 const jb_blob *blobs, size_t count);
 char *jb_task_last_words(const jb_child *c); /* what it printed last; jb_free */
-/* Faults of set-up, ours whoever the child was: no walls, or refused ones. */
+/* Faults that are ours whoever the child was: no walls, refused ones, or a keeper
+ * that vanished and took the status with it. */
 int jb_task_is_infra(const jb_child *c);
+/* 1, and the task has ended as infra, when the child died or hung inside a checker
+ * without a result: the reason names the checker, its plugin and the call. */
+int jb_task_checker_died(jb_task *t, jb_step_id stage, const jb_child *c);
 void jb_task_read_infra(jb_task *t, jb_step_id stage, const jb_child *c);
 const cJSON *jb_task_failure(const jb_child *c); /* its {"child":...}, or NULL */
 

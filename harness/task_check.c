@@ -10,8 +10,10 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MIB ((int64_t)1 << 20)
+#define DAMAGED_MAX 4 /* more damaged files than this are a fault of the disk */
 
 /* ---- PLAN -------------------------------------------------------------- */
 
@@ -109,6 +111,7 @@ void jb_task_end_plan(jb_worker *w, jb_task *t, const jb_child *c)
         t->step = S_REFS;
         return;
     }
+    if (jb_task_checker_died(t, JB_ST_CHECK, c)) return;
     const char *said = jb_json_str(jb_task_failure(c), "reason", NULL);
     if (said == NULL && c->err.message[0] != '\0') said = c->err.message;
     snprintf(reason, sizeof reason, "the gates could not be set up: %s", said != NULL ? said : jb_child_end(c, end, sizeof end));
@@ -222,10 +225,31 @@ static void soften(jb_task *t)
     }
 }
 
+/* The executor found a reference damaged or gone: it is removed and made again, a
+ * few times.  1: the job is back at its references. */
+static int make_again(jb_task *t, const jb_child *c)
+{
+    const cJSON *f = jb_task_failure(c);
+    if (f == NULL || strcmp(jb_json_str(f, "status", ""), "reference") != 0 || t->damaged >= DAMAGED_MAX) return 0;
+    uint32_t i = (uint32_t)jb_json_i64(f, "trial", -1);
+    if (i >= t->plan.trial_count || t->refs[i] == NULL) return 0;
+    t->damaged++;
+    fprintf(stderr, "jaxbench-worker: %s: it is removed and made again\n", jb_json_str(f, "reason", "a damaged reference"));
+    (void)unlink(t->refs[i]);
+    for (uint32_t k = 0; k < t->plan.trial_count; k++) {
+        jb_free(t->refs[k]);
+        t->refs[k] = NULL;
+    }
+    t->refs_done = 0;
+    t->step = S_REFS;
+    return 1;
+}
+
 void jb_task_end_check(jb_worker *w, jb_task *t, const jb_child *c)
 {
     const cJSON *said = jb_json_obj(c->result, "check"), *gates = jb_json_obj(c->result, "gates");
     t->step = S_END;
+    if (make_again(t, c) || jb_task_checker_died(t, JB_ST_CHECK, c)) return;
     if (jb_task_is_infra(c)) {
         jb_task_read_infra(t, JB_ST_CHECK, c);
     } else if (said == NULL || c->broken) {

@@ -142,14 +142,37 @@ char *jb_task_last_words(const jb_child *c)
     return jb_buf_detach(&b);
 }
 
-/* Set-up faults that are ours whoever the child was: no walls, refused walls. */
-int jb_task_is_infra(const jb_child *c) { return c->refused || (!c->timed_out && !c->cancelled && !c->have_walls); }
+/* A tracer's word alone is none: without the status of its process it counts for nothing. */
+int jb_task_is_infra(const jb_child *c)
+{
+    if (c->refused) return 1;
+    if (c->timed_out || c->cancelled) return 0;
+    return !c->have_walls || (!c->have_wait && (c->result == NULL || c->kind == JB_KID_TRACER));
+}
+
+int jb_task_checker_died(jb_task *t, jb_step_id stage, const jb_child *c)
+{
+    char who[400], end[300], reason[1024];
+    const char *call = "";
+    if (c->result != NULL || c->cancelled || !jb_child_in_checker(c, who, sizeof who, &call)) return 0;
+    if (c->timed_out)
+        snprintf(reason, sizeof reason, "%s hung in %s: stopped after %.6g s", who, call, (double)(jb_clock_ns() - c->checker_ns) / 1e9);
+    else
+        snprintf(reason, sizeof reason, "%s broke in %s: the process %s", who, call, c->broken ? c->err.message : jb_child_end(c, end, sizeof end));
+    char *words = jb_task_last_words(c);
+    jb_task_infra(t, stage, reason, words);
+    jb_free(words);
+    return 1;
+}
 
 void jb_task_read_infra(jb_task *t, jb_step_id stage, const jb_child *c)
 {
     char end[300], reason[600];
-    snprintf(reason, sizeof reason, "the %s child could not be set up: %s", jb_kid_name(c->kind),
-             c->err.message[0] != '\0' ? c->err.message : jb_child_end(c, end, sizeof end));
+    if (c->have_walls && !c->refused)
+        snprintf(reason, sizeof reason, "the %s child vanished: nobody is left who saw how it ended", jb_kid_name(c->kind));
+    else
+        snprintf(reason, sizeof reason, "the %s child could not be set up: %s", jb_kid_name(c->kind),
+                 c->err.message[0] != '\0' ? c->err.message : jb_child_end(c, end, sizeof end));
     char *words = jb_task_last_words(c);
     jb_task_infra(t, stage, reason, words);
     jb_free(words);

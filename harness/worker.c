@@ -143,7 +143,7 @@ int jb_worker_reference(jb_worker *w, const cJSON *request, uint32_t groups, dou
     if (jb_ref_key(request, w->harness, w->jax, key) != 0) return jb_err(err, JB_ENOMEM, "out of memory");
     char *path = jb_asprintf("%s/refs/%s.%s", w->o.cache, key, base ? "base" : "ref");
     if (path == NULL) return jb_err(err, JB_ENOMEM, "out of memory");
-    uint32_t have = base ? (uint32_t)jb_fs_exists(path) : jb_ref_groups(path);
+    uint32_t have = base ? (uint32_t)jb_ref_is_file(path) : jb_ref_groups(path);
     if (base ? have != 0 : (have & groups) == groups) {
         jb_ref_touch(path);
         *path_out = path;
@@ -155,6 +155,11 @@ int jb_worker_reference(jb_worker *w, const cJSON *request, uint32_t groups, dou
             r->waiting++;
             *wait_out = r;
             return 1;
+        }
+    for (const jb_ref_failure *f = w->failures; f != NULL; f = f->next)
+        if (strcmp(f->key, key) == 0) {
+            jb_free(path);
+            return jb_err(err, JB_EIO, "%s", f->reason);
         }
     jb_ref_job *r = missing == NULL ? jb_alloc(sizeof *r) : NULL;
     if (r == NULL) {
@@ -222,11 +227,60 @@ static void start_refs(jb_worker *w)
     }
 }
 
-static void on_ref_child(jb_worker *w, jb_ref_job *r, jb_child *c)
+/* So that the next candidate of the workload does not pay for it again.  Without
+ * memory for it, it does. */
+static void remember_failure(jb_worker *w, const jb_ref_job *r, const char *reason)
+{
+    jb_ref_failure *f = jb_alloc(sizeof *f);
+    if (f == NULL) return;
+    snprintf(f->key, sizeof f->key, "%s", r->key);
+    f->reason = jb_strdup(reason);
+    if (f->reason == NULL) {
+        jb_free(f);
+        return;
+    }
+    f->next = w->failures;
+    w->failures = f;
+}
+
+/* errno of a Python OSError in `text` that is the disk's, or 0. */
+static int disk_errno(const char *text)
+{
+    static const int disk[] = { ENOSPC, EDQUOT, EROFS, EIO, EFBIG };
+    const char *at = strstr(text, "[Errno ");
+    long n = at != NULL ? strtol(at + 7, NULL, 10) : 0;
+    for (size_t i = 0; i < sizeof disk / sizeof disk[0]; i++)
+        if (n == disk[i]) return disk[i];
+    return 0;
+}
+
+/* Why a reference child left no file, on one line. */
+static void read_failure(const jb_worker *w, const jb_ref_job *r, const jb_child *c, char *reason, size_t n)
 {
     const cJSON *said = jb_json_obj(c->result, "reference"), *failed = jb_json_obj(c->result, "child");
+    const char *shape = jb_json_str(r->request, "shape", "?"), *draw = r->base ? "base" : jb_json_str(r->request, "distribution", "?");
+    const char *own = jb_json_str(said, "reason", jb_json_str(failed, "reason", NULL));
+    const char *detail = jb_json_str(said, "error", jb_json_str(failed, "error", ""));
+    char end[300];
+    if (own != NULL && disk_errno(own) != 0) {
+        snprintf(reason, n, "the reference of %s/%s can't be written to the cache %s/refs: %s", shape, draw, w->o.cache, strerror(disk_errno(own)));
+        return;
+    }
+    /* The exception's own line, which a long reason may not have held. */
+    size_t len = strlen(detail);
+    while (len > 0 && detail[len - 1] == '\n') len--;
+    const char *last = detail + len;
+    while (last > detail && last[-1] != '\n') last--;
+    int more = len > 0 && (own == NULL || strstr(last, own) == NULL);
+    snprintf(reason, n, "the reference of %s/%s failed: %s%s%.*s", shape, draw, own != NULL ? own : jb_child_end(c, end, sizeof end), more ? ": " : "",
+             more ? (int)(detail + len - last) : 0, last);
+}
+
+static void on_ref_child(jb_worker *w, jb_ref_job *r, jb_child *c)
+{
+    const cJSON *said = jb_json_obj(c->result, "reference");
     double seconds = (double)(jb_clock_ns() - c->started_ns) / 1e9;
-    char reason[700], end[300];
+    char reason[480];
     jb_buf words = JB_BUF_INIT(2048);
     reason[0] = '\0';
     r->child = NULL;
@@ -235,19 +289,20 @@ static void on_ref_child(jb_worker *w, jb_ref_job *r, jb_child *c)
             snprintf(reason, sizeof reason, "the reference child wrote a damaged file");
         else if (rename(r->temp, r->path) != 0)
             snprintf(reason, sizeof reason, "the reference file %s could not be put in place: %s", r->path, strerror(errno));
+    } else if (!r->struck && said == NULL && jb_child_struck(c)) {
+        r->struck = 1; /* by the memory killer, most likely: once more */
+        fprintf(stderr, "jaxbench-worker: a reference child was struck down from outside; it is tried once more\n");
+        (void)unlink(r->temp);
+        return;
     } else {
-        const char *own = jb_json_str(said, "reason", jb_json_str(failed, "reason", NULL));
-        const char *detail = jb_json_str(said, "error", jb_json_str(failed, "error", ""));
-        const char *last = strrchr(detail, '\n'); /* the exception's own line */
-        snprintf(reason, sizeof reason, "the reference of %s/%s failed: %s%s%s", jb_json_str(r->request, "shape", "?"),
-                 r->base ? "base" : jb_json_str(r->request, "distribution", "?"), own != NULL ? own : jb_child_end(c, end, sizeof end),
-                 detail[0] != '\0' ? ": " : "", last != NULL && last[1] != '\0' ? last + 1 : detail);
+        read_failure(w, r, c, reason, sizeof reason);
     }
     if (reason[0] != '\0') {
         (void)unlink(r->temp);
         jb_capture_tail(&c->log_text, 2000, &words);
         fprintf(stderr, "jaxbench-worker: %s\n%s\n", reason, words.ptr != NULL ? words.ptr : "");
         jb_buf_free(&words);
+        remember_failure(w, r, reason);
     } else {
         char *dir = jb_asprintf("%s/refs", w->o.cache);
         if (dir != NULL) jb_ref_evict(dir, w->o.cache_bytes);
@@ -416,7 +471,7 @@ static void on_deadlines(jb_worker *w)
     int64_t now = jb_clock_ns();
     for (size_t i = 0; i < w->child_count; i++) {
         jb_child *c = w->child[i];
-        if (c->timed_out || c->cancelled || now < c->deadline_ns) continue;
+        if (c->timed_out || c->cancelled || now < jb_child_due_ns(c)) continue;
         c->timed_out = 1;
         send_kill(w, c);
     }
@@ -450,7 +505,7 @@ static int timeout_ms(const jb_worker *w)
 {
     int64_t now = jb_clock_ns(), next = INT64_MAX;
     for (size_t i = 0; i < w->child_count; i++)
-        if (!w->child[i]->timed_out && !w->child[i]->cancelled && w->child[i]->deadline_ns < next) next = w->child[i]->deadline_ns;
+        if (!w->child[i]->timed_out && !w->child[i]->cancelled && jb_child_due_ns(w->child[i]) < next) next = jb_child_due_ns(w->child[i]);
     if (next == INT64_MAX) return -1;
     int64_t ms = (next - now) / 1000000 + 1;
     return ms < 0 ? 0 : ms > 3600000 ? 3600000 : (int)ms;
@@ -522,6 +577,12 @@ int jb_worker_run(const jb_worker_options *o)
         jb_ref_job *next = w->refs->next;
         ref_job_free(w->refs);
         w->refs = next;
+    }
+    while (w->failures != NULL) {
+        jb_ref_failure *next = w->failures->next;
+        jb_free(w->failures->reason);
+        jb_free(w->failures);
+        w->failures = next;
     }
     while (w->tasks != NULL) {
         jb_task *next = w->tasks->next;

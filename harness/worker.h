@@ -31,6 +31,13 @@ typedef struct jb_worker_options {
 typedef struct jb_worker jb_worker;
 typedef struct jb_task jb_task;
 
+/* A reference that could not be made: whoever asks again is told at once. */
+typedef struct jb_ref_failure {
+    struct jb_ref_failure *next;
+    char key[65];
+    char *reason;
+} jb_ref_failure;
+
 /* A reference file being made, and who waits for it (task->waits_for). */
 typedef struct jb_ref_job {
     struct jb_ref_job *next;
@@ -40,6 +47,7 @@ typedef struct jb_ref_job {
     int64_t limit_ns, memory;
     jb_child *child;        /* NULL: not started */
     int waiting;            /* tasks */
+    int struck;             /* its child was struck down from outside and tried again */
     int base;               /* a baseline module, not a reference file */
 } jb_ref_job;
 
@@ -51,6 +59,7 @@ struct jb_worker {
     jb_child *child[512];
     size_t child_count;
     jb_ref_job *refs;
+    jb_ref_failure *failures; /* kept as long as the worker lives */
     uint64_t next_child;
     int64_t reserved;       /* by running children */
     int quit, ready, cpus;
@@ -75,7 +84,7 @@ jb_child *jb_worker_spawn(jb_worker *w, void *owner, uint32_t kind, const jb_lim
 void jb_worker_kill(jb_worker *w, jb_child *c);
 /* The reference a request names: its path when it lies in the cache with all
  * groups; else a job to wait for (found or made).  0: *path_out is set (free
- * it); 1: wait for *wait_out; negative: error. */
+ * it); 1: wait for *wait_out; negative: error, also when it failed before. */
 int jb_worker_reference(jb_worker *w, const cJSON *request, uint32_t groups, double limit_s, int64_t memory, char **path_out,
                         jb_ref_job **wait_out, jb_error *err);
 void jb_worker_progress(jb_worker *w, uint64_t job, const char *stage, const char *status);
@@ -106,6 +115,8 @@ struct jb_task {
     int last_stage, phase_stage, specialised;
     int crashed_timeout;    /* verifying: was a timeout */
     int crash_trial;        /* the trial the executor was in, or -1 */
+    int struck;             /* a child was struck down from outside and tried again */
+    int damaged;            /* references found damaged and made again */
     char crash_reason[512];
     char *crash_error;
     double cost[JB_ST_COUNT];

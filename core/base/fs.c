@@ -62,6 +62,39 @@ int jb_fs_is_dir(const char *path)
 
 /* ---- whole files ------------------------------------------------------ */
 
+/* What a name stands for that is no regular file. */
+static const char *kind_of(mode_t mode)
+{
+    static const struct { mode_t type; const char *words; } KINDS[] = {
+        { S_IFDIR, "a folder" }, { S_IFIFO, "a pipe" }, { S_IFCHR, "a device" }, { S_IFBLK, "a device" }, { S_IFSOCK, "a socket" },
+    };
+    for (size_t i = 0; i < sizeof KINDS / sizeof KINDS[0]; i++)
+        if ((mode & S_IFMT) == KINDS[i].type) return KINDS[i].words;
+    return "of an unknown kind";
+}
+
+int jb_fs_open(const char *path, int flags, jb_error *err)
+{
+    struct stat st;
+    const char *verb = (flags & O_ACCMODE) == O_RDONLY ? "read" : "write";
+    /* Without O_NONBLOCK a pipe that nobody writes to would be waited for here. */
+    int fd = open(path, flags | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0666), number = errno;
+    int looked = fd >= 0 ? fstat(fd, &st) == 0 : stat(path, &st) == 0;
+    if (fd >= 0 && !looked) number = errno;
+    if (fd >= 0 && looked && S_ISREG(st.st_mode)) return fd;
+    if (fd >= 0) close(fd);
+    /* A folder and a pipe can't be opened for writing: say what it is, not ENXIO. */
+    if (!looked || S_ISREG(st.st_mode)) {
+        int rc = io_error(err, verb, path, number);
+        errno = number;
+        return rc;
+    }
+    jb_err(err, JB_EINVAL, "can't %s %s: it is %s, a regular file was expected", verb, path, kind_of(st.st_mode));
+    if (!S_ISDIR(st.st_mode)) jb_err_hint(err, "write what it gives to a file first, and name that");
+    errno = EINVAL;
+    return JB_EINVAL;
+}
+
 static int too_big(jb_error *err, const char *path, size_t max)
 {
     return jb_err(err, JB_EINVAL, "%s is larger than %zu bytes, the most that is read here", path, max);
@@ -72,23 +105,19 @@ int jb_fs_read(const char *path, size_t max_bytes, jb_buf *out, jb_error *err)
     struct stat st;
     int rc = 0;
     size_t total = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0) return io_error(err, "read", path, errno);
+    int fd = jb_fs_open(path, O_RDONLY, err);
+    if (fd < 0) return fd;
     if (fstat(fd, &st)) {
         rc = io_error(err, "read", path, errno);
         goto done;
     }
-    if (S_ISDIR(st.st_mode)) {
-        rc = jb_err(err, JB_EINVAL, "can't read %s: it is a folder, a file was expected", path);
-        goto done;
-    }
-    if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > max_bytes) {
+    if ((uint64_t)st.st_size > max_bytes) {
         rc = too_big(err, path, max_bytes);
         goto done;
     }
     for (;;) {
         /* The size is a hint only: files in /proc say 0. */
-        size_t want = S_ISREG(st.st_mode) && (size_t)st.st_size > total ? (size_t)st.st_size - total : 4096;
+        size_t want = (size_t)st.st_size > total ? (size_t)st.st_size - total : 4096;
         if (want > (1u << 20)) want = 1u << 20;
         if (want > max_bytes - total) want = max_bytes - total;
         char probe, *at = want ? jb_buf_reserve(out, want) : &probe;
@@ -134,6 +163,13 @@ static void sync_folder(const char *path)
     if (fd < 0) return;
     (void)fsync(fd);
     close(fd);
+}
+
+void jb_fs_sync_parent(const char *path)
+{
+    char *folder = jb_fs_dirname(path);
+    if (folder) sync_folder(folder);
+    jb_free(folder);
 }
 
 int jb_fs_write_atomic(const char *path, const void *data, size_t len, jb_error *err)
@@ -201,6 +237,20 @@ int jb_fs_mkdirs(const char *path, jb_error *err)
     }
     jb_free(part);
     return rc;
+}
+
+int jb_fs_private_dir(const char *path, jb_error *err)
+{
+    struct stat st;
+    const char *fault = NULL;
+    /* In a folder that everybody may write to, the name may be anybody's: look at it after, not before. */
+    if (mkdir(path, 0700) && errno != EEXIST) return io_error(err, "make folder", path, errno);
+    if (lstat(path, &st)) return io_error(err, "make folder", path, errno);
+    if (S_ISLNK(st.st_mode)) fault = "is a link";
+    else if (!S_ISDIR(st.st_mode)) fault = "is no folder";
+    else if (st.st_uid != geteuid()) fault = "belongs to another user";
+    else if (st.st_mode & 077) fault = "is open to other users (expected mode 0700)";
+    return fault ? jb_err(err, JB_EPERM, "%s is not used: it %s", path, fault) : 0;
 }
 
 /* Descriptor of folder `name` in `at`, never through a link: callers have looked

@@ -6,13 +6,22 @@
 
 #include "core/base/buf.h"
 
+/* Open a regular file; with O_CREAT in `flags` (of open(2)) it may be new, mode
+ * 0666 & ~umask.  Never waits for a writer or a device: a folder, a pipe, a device
+ * or a socket is refused with JB_EINVAL.  A descriptor (close-on-exec) of at least
+ * 0, or JB_ENOTFOUND, JB_EIO, JB_ENOMEM; errno then tells the cause. */
+int jb_fs_open(const char *path, int flags, jb_error *err);
 /* Append the file to `out`.  JB_ENOTFOUND, JB_EIO, JB_ENOMEM; JB_EINVAL when it
- * is larger than max_bytes (a regular file is then not read) or a folder. */
+ * is larger than max_bytes (it is then not read) or not a regular file. */
 int jb_fs_read(const char *path, size_t max_bytes, jb_buf *out, jb_error *err);
 /* Write to a temporary name in the same folder, fsync, rename, fsync the folder;
  * mode 0666 & ~umask.  A link at `path` is replaced, not followed. */
 int jb_fs_write_atomic(const char *path, const void *data, size_t len, jb_error *err);
+void jb_fs_sync_parent(const char *path); /* fsync the folder that holds it, best effort */
 int jb_fs_mkdirs(const char *path, jb_error *err); /* mode 0777 & ~umask; existing is fine */
+/* A folder of ours alone: made with mode 0700, or there already as a folder (no
+ * link) of this user that nobody else may enter.  Else JB_EPERM, JB_EIO. */
+int jb_fs_private_dir(const char *path, jb_error *err);
 int jb_fs_exists(const char *path);
 int jb_fs_is_dir(const char *path);
 int jb_fs_remove_tree(const char *path, jb_error *err); /* does not follow links; absent is fine */
@@ -25,7 +34,7 @@ char *jb_fs_dirname(const char *path);
 
 /* The layout of the running program: build tree (program in build/) or install
  * prefix (program in bin/), decided by what lies beside it.  JAXBENCH_SUITE,
- * JAXBENCH_WORKER and JAXBENCH_CACHE override; the folders of JAXBENCH_PLUGIN_PATH
+ * JAXBENCH_WORKER, JAXBENCH_HARNESS and JAXBENCH_CACHE override; the folders of JAXBENCH_PLUGIN_PATH
  * come before our own, so that theirs shadow ours (first id wins), and in an
  * installation the user's <data>/jaxbench/plugins/v1 lies between.  Any program
  * below a build folder counts as of that build (tests).  core/base/layout.c */
@@ -33,10 +42,12 @@ typedef struct jb_layout {
     char *exe;     /* the program itself */
     char *root;    /* source tree or install prefix */
     char *worker;  /* jaxbench-worker */
+    char *harness; /* folder that holds the Python package jaxbench_harness */
     char *suite;   /* folder of suites: holds jaxbench/, gates/, distributions/ */
     char *plugins; /* ':'-separated */
     char *examples;/* example studies, and templates/ of `init` */
-    char *cache;   /* $JAXBENCH_CACHE, $XDG_CACHE_HOME/jaxbench or ~/.cache/jaxbench */
+    char *cache;   /* $JAXBENCH_CACHE, $XDG_CACHE_HOME/jaxbench, ~/.cache/jaxbench, or for
+                    * a user without a home $TMPDIR/jaxbench-<uid> (jb_fs_private_dir) */
 } jb_layout;
 int jb_layout_find(jb_layout *out, jb_error *err);
 /* The interpreter of the project's venv, malloc'ed: $JAXBENCH_PYTHON, $JAXBENCH_VENV's,

@@ -3,12 +3,15 @@
 #include "core/base/hash.h"
 
 #include "core/base/error.h"
+#include "core/base/fs.h"
 #include "core/base/mem.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define DIGEST 32 /* bytes of a SHA-256 */
 
@@ -78,18 +81,19 @@ int jb_hash_bytes(const void *data, size_t len, char out[JB_HASH_HEX])
 
 int jb_hash_file(const char *path, char out[JB_HASH_HEX], jb_error *err)
 {
-    FILE *f = fopen(path, "rbe");
-    if (!f) return jb_err(err, errno == ENOENT ? JB_ENOTFOUND : JB_EIO, "can't read %s: %s", path, strerror(errno));
+    int fd = jb_fs_open(path, O_RDONLY, err);
+    if (fd < 0) return fd;
     jb_hasher *h = jb_hasher_new();
     if (!h) {
-        fclose(f);
+        close(fd);
         return jb_err(err, JB_ENOMEM, "out of memory hashing %s", path);
     }
     char block[65536];
-    size_t n;
-    while ((n = fread(block, 1, sizeof block, f)) > 0) jb_hasher_add(h, block, n);
-    int bad = ferror(f);
-    fclose(f);
+    ssize_t n;
+    while ((n = read(fd, block, sizeof block)) > 0 || (n < 0 && errno == EINTR))
+        if (n > 0) jb_hasher_add(h, block, (size_t)n);
+    int number = n < 0 ? errno : 0;
+    close(fd);
     jb_hasher_done(h, out);
-    return bad ? jb_err(err, JB_EIO, "can't read %s", path) : 0;
+    return number ? jb_err(err, JB_EIO, "can't read %s: %s", path, strerror(number)) : 0;
 }

@@ -8,7 +8,8 @@
  *
  * An installation is asked for first, so that one staged inside a build tree is
  * taken for what it is.  It looks at names only: that the worker runs or the
- * suite is whole is for those who use them. */
+ * suite is whole is for those who use them.  One folder it makes: the cache of a
+ * user without a home. */
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/mem.h"
@@ -116,13 +117,32 @@ static char *part(const char *variable, const char *folder, const char *name)
     return set ? jb_strdup(set) : jb_fs_join(folder, name);
 }
 
-static char *cache_folder(void)
+/* Without a home: a folder of this user below the temporary one, where anybody
+ * may have made that name before. */
+static int temporary_cache(char **out, jb_error *err)
+{
+    const char *base = environment("TMPDIR");
+    char *path = jb_asprintf("%s/jaxbench-%ld", base && *base == '/' ? base : "/tmp", (long)geteuid());
+    int rc = path ? jb_fs_private_dir(path, err) : JB_ENOMEM;
+    if (rc == 0) {
+        *out = path;
+        return 0;
+    }
+    jb_free(path);
+    if (rc == JB_ENOMEM) return rc;
+    jb_err_context(err, "the cache");
+    jb_err_hint(err, "set JAXBENCH_CACHE to a folder of yours");
+    return rc;
+}
+
+static int cache_folder(char **out, jb_error *err)
 {
     const char *v;
-    if ((v = environment("JAXBENCH_CACHE"))) return jb_strdup(v);
-    if ((v = environment("XDG_CACHE_HOME")) && *v == '/') return jb_fs_join(v, "jaxbench");
-    if ((v = environment("HOME"))) return jb_fs_join(v, ".cache/jaxbench");
-    return jb_asprintf("/tmp/jaxbench-%ld", (long)getuid());
+    if ((v = environment("JAXBENCH_CACHE"))) *out = jb_strdup(v);
+    else if ((v = environment("XDG_CACHE_HOME")) && *v == '/') *out = jb_fs_join(v, "jaxbench");
+    else if ((v = environment("HOME")) && jb_fs_is_dir(v)) *out = jb_fs_join(v, ".cache/jaxbench");
+    else return temporary_cache(out, err);
+    return *out ? 0 : JB_ENOMEM;
 }
 
 /* $JAXBENCH_PLUGIN_PATH comes first, so its plugins shadow ours; those of the
@@ -159,6 +179,7 @@ int jb_layout_find(jb_layout *out, jb_error *err)
     if (prefix) {
         l.root = jb_strdup(prefix);
         l.worker = part("JAXBENCH_WORKER", prefix, "libexec/jaxbench/jaxbench-worker");
+        l.harness = part("JAXBENCH_HARNESS", prefix, "share/jaxbench/harness");
         l.suite = part("JAXBENCH_SUITE", prefix, "share/jaxbench/suite");
         l.examples = jb_fs_join(prefix, "share/jaxbench/examples");
         own = jb_fs_join(prefix, "lib/jaxbench/plugins/v1");
@@ -169,6 +190,7 @@ int jb_layout_find(jb_layout *out, jb_error *err)
             goto out;
         }
         l.worker = part("JAXBENCH_WORKER", build, "jaxbench-worker");
+        l.harness = part("JAXBENCH_HARNESS", l.root, "harness");
         l.suite = part("JAXBENCH_SUITE", l.root, "suite");
         l.examples = jb_fs_join(l.root, "examples");
         own = jb_fs_join(build, "plugins");
@@ -179,8 +201,9 @@ int jb_layout_find(jb_layout *out, jb_error *err)
         goto out;
     }
     if (own) l.plugins = plugin_folders(own, prefix != NULL);
-    l.cache = cache_folder();
-    if (!l.root || !l.worker || !l.suite || !l.examples || !l.plugins || !l.cache) {
+    rc = cache_folder(&l.cache, err);
+    if (rc != 0 && rc != JB_ENOMEM) goto out;
+    if (!l.root || !l.worker || !l.harness || !l.suite || !l.examples || !l.plugins || !l.cache) {
         rc = jb_err(err, JB_ENOMEM, "out of memory finding the parts of jaxbench");
         goto out;
     }
@@ -201,6 +224,7 @@ void jb_layout_free(jb_layout *l)
     jb_free(l->exe);
     jb_free(l->root);
     jb_free(l->worker);
+    jb_free(l->harness);
     jb_free(l->suite);
     jb_free(l->examples);
     jb_free(l->plugins);

@@ -137,6 +137,16 @@ int jb_text_i64(const char *s, int64_t *out)
     return 0;
 }
 
+int jb_text_u64(const char *s, uint64_t *out)
+{
+    if (!s || !*s || s[strspn(s, "0123456789")]) return JB_EINVAL;
+    errno = 0;
+    unsigned long long v = strtoull(s, NULL, 10);
+    if (errno) return JB_EINVAL;
+    *out = v;
+    return 0;
+}
+
 int jb_text_f64(const char *s, double *out)
 {
     char *end = NULL;

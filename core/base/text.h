@@ -15,6 +15,7 @@ int jb_text_glob(const char *pattern, const char *s);
 int jb_text_duration(const char *s, int64_t *ns_out);
 int jb_text_size(const char *s, int64_t *bytes_out);
 int jb_text_i64(const char *s, int64_t *out); /* whole string, decimal */
+int jb_text_u64(const char *s, uint64_t *out); /* digits alone, at most 2^64 - 1 */
 int jb_text_f64(const char *s, double *out);  /* whole string, finite, C locale */
 /* Append `s` with control characters, ESC, DEL, C1 and invalid UTF-8 shown as
  * \xNN (newline and tab kept when keep_layout). */

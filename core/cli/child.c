@@ -124,13 +124,34 @@ int jb_child_run(jb_child *c, jb_error *err)
     return 0;
 }
 
-/* The last line of its stderr that isn't empty: usually the reason. */
-static void last_words(const jb_buf *text, char *out, size_t size)
+/* Its first own complaint: the cause, where later lines are consequences and hints.
+ * 0 when there is none. */
+static int first_complaint(const jb_buf *text, const char *mark, size_t *begin, size_t *end)
 {
+    size_t n = mark ? strlen(mark) : 0;
+    for (size_t at = 0; n && at < text->len;) {
+        const char *lf = memchr(text->ptr + at, '\n', text->len - at);
+        size_t stop = lf ? (size_t)(lf - text->ptr) : text->len;
+        if (stop - at > n && memcmp(text->ptr + at, mark, n) == 0) {
+            *begin = at + n;
+            *end = stop;
+            return 1;
+        }
+        at = stop + 1;
+    }
+    return 0;
+}
+
+/* Why it ended, at most 300 bytes, escaped. */
+static void reason(const jb_child *c, char *out, size_t size)
+{
+    const jb_buf *text = &c->err;
     jb_buf safe = JB_BUF_INIT(4096);
     size_t end = text->len, begin;
-    while (end && strchr("\r\n \t", text->ptr[end - 1])) end--;
-    for (begin = end; begin && text->ptr[begin - 1] != '\n';) begin--;
+    if (!first_complaint(text, c->complaint, &begin, &end)) {
+        while (end && strchr("\r\n \t", text->ptr[end - 1])) end--;
+        for (begin = end; begin && text->ptr[begin - 1] != '\n';) begin--;
+    }
     if (end - begin > 300) end = begin + 300;
     if (end > begin) jb_text_escape(&safe, text->ptr + begin, end - begin, 0);
     snprintf(out, size, "%s", safe.ptr ? safe.ptr : "");
@@ -140,7 +161,7 @@ static void last_words(const jb_buf *text, char *out, size_t size)
 const char *jb_child_failure(const jb_child *c, char *buf, size_t size)
 {
     char words[400];
-    last_words(&c->err, words, sizeof words);
+    reason(c, words, sizeof words);
     const char *gap = words[0] ? ": " : "";
     if (c->timed_out) snprintf(buf, size, "said nothing for %d s%s%s", c->timeout_ms / 1000, gap, words);
     else if (WIFSIGNALED(c->status)) snprintf(buf, size, "was killed by signal %d%s%s", WTERMSIG(c->status), gap, words);

@@ -13,6 +13,7 @@ typedef struct jb_child {
     const char *const *argv; /* NULL-terminated, argv[0] first */
     const char *const *env;  /* NULL-terminated; NULL: ours */
     jb_view input;           /* its standard input; ptr NULL: /dev/null */
+    const char *complaint;   /* how a line of its own complaint begins ("worker: "); NULL: it has no such form */
     int timeout_ms;
     jb_buf out, err;         /* in: caps (JB_BUF_INIT); out: what it printed, cut at the cap.  Caller frees. */
     int status;              /* out: of waitpid */
@@ -23,7 +24,8 @@ typedef struct jb_child {
  * ended is in `c`.  Exit 127 without a word on stderr: it could not be executed. */
 int jb_child_run(jb_child *c, jb_error *err);
 
-/* One line for a person on how it failed: "was killed by signal 9: <last words>".
+/* One line for a person on how it failed: "was killed by signal 9: <why>", where
+ * <why> is its first complaint, else the last line of its stderr that isn't empty.
  * NULL when it exited with 0 in time.  Its words are escaped.  Returns `buf`. */
 const char *jb_child_failure(const jb_child *c, char *buf, size_t size);
 

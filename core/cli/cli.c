@@ -137,10 +137,23 @@ static void set_global(struct scan *s, const jb_cli_option *o, const char *text)
     }
 }
 
+/* An option that is no list has one value: of two, neither is guessed to be meant. */
+static int is_given(const struct scan *s, const jb_cli_option *o, int global)
+{
+    const struct { const char *name, *text; } GLOBALS[] = { { "directory", s->g.directory }, { "color", s->g.color }, { "log-level", s->g.level } };
+    for (size_t i = 0; !global && i < s->c->value_count; i++)
+        if (s->c->values[i].option == o) return 1;
+    for (size_t i = 0; global && i < sizeof GLOBALS / sizeof *GLOBALS; i++)
+        if (GLOBALS[i].text && !strcmp(GLOBALS[i].name, o->name)) return 1;
+    return 0;
+}
+
 static int set_value(struct scan *s, const jb_cli_option *o, const char *text, int global)
 {
     jb_cli *c = s->c;
     int status = text ? check_value(c, o, text) : 0;
+    if (!status && text && o->type != JB_CLI_LIST && is_given(s, o, global))
+        status = jb_cli_usage(c, "--%s is given twice; it takes one value", o->name);
     if (status) return status;
     if (global) {
         set_global(s, o, text);

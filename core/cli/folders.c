@@ -20,7 +20,7 @@
 static int is_locked(const char *run)
 {
     char *path = jb_fs_join(run, "lock");
-    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1, locked = 0;
+    int fd = path ? jb_fs_open(path, O_RDONLY, NULL) : -1, locked = 0;
     if (fd >= 0) {
         locked = flock(fd, LOCK_SH | LOCK_NB) != 0;
         close(fd);

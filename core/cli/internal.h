@@ -54,5 +54,8 @@ void jb_cli_runs_free(jb_cli_run *runs, size_t count);
 /* Run `worker --probe` for at most timeout_ms and parse the object it prints.
  * On failure `err` says what is wrong and what to do. Caller frees. */
 cJSON *jb_cli_probe(const char *worker, int timeout_ms, jb_error *err);
+/* The executor failed with `err`: when the worker can't even answer a probe, put
+ * its own reason behind the message. */
+void jb_cli_explain_worker(const char *worker, jb_error *err);
 
 #endif

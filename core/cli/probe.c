@@ -8,11 +8,13 @@
 
 #define OUT_MAX (1u << 20)
 #define ERR_MAX (64u << 10)
+#define EXPLAIN_MS 120000 /* a worker that starts after all compiles a kernel first */
 
 cJSON *jb_cli_probe(const char *worker, int timeout_ms, jb_error *err)
 {
     static const char *const argv[] = { "jaxbench-worker", "--probe", NULL };
-    jb_child c = { .program = worker, .argv = argv, .timeout_ms = timeout_ms, .out = JB_BUF_INIT(OUT_MAX), .err = JB_BUF_INIT(ERR_MAX) };
+    jb_child c = { .program = worker, .argv = argv, .complaint = "jaxbench-worker: ", .timeout_ms = timeout_ms,
+                   .out = JB_BUF_INIT(OUT_MAX), .err = JB_BUF_INIT(ERR_MAX) };
     cJSON *o = NULL;
     char words[500];
     if (!jb_fs_exists(worker)) {
@@ -31,4 +33,18 @@ cJSON *jb_cli_probe(const char *worker, int timeout_ms, jb_error *err)
     jb_buf_free(&c.out);
     jb_buf_free(&c.err);
     return o;
+}
+
+void jb_cli_explain_worker(const char *worker, jb_error *err)
+{
+    jb_error why = JB_ERROR_INIT;
+    if (err->code != JB_EIO) return; /* it never came to run, and the message says so */
+    cJSON *o = jb_cli_probe(worker, EXPLAIN_MS, &why);
+    if (!o && why.message[0]) {
+        jb_error was = *err;
+        jb_err(err, was.code, "%.120s: %s", was.message, why.message);
+        jb_err_hint(err, "%s", why.hint);
+        err->flags = was.flags;
+    }
+    cJSON_Delete(o);
 }

@@ -42,7 +42,8 @@ int jb_render(const jb_layout *layout, const cJSON *document, const char *form, 
     char *python = jb_layout_python(layout->root), *program = find_program(layout);
     const char *argv[] = { python, "-I", "-B", program, form, "--base", base, NULL };
     jb_buf text = JB_BUF_INIT(JB_JSON_MAX_BYTES);
-    jb_child c = { .program = python, .argv = argv, .env = env, .timeout_ms = TIMEOUT_MS, .out = JB_BUF_INIT(JB_RENDER_MAX), .err = JB_BUF_INIT(ERR_MAX) };
+    jb_child c = { .program = python, .argv = argv, .env = env, .complaint = "jaxbench_report: ", .timeout_ms = TIMEOUT_MS,
+                   .out = JB_BUF_INIT(JB_RENDER_MAX), .err = JB_BUF_INIT(ERR_MAX) };
     int rc = python && program ? jb_json_print(document, &text) : JB_ENOMEM;
     if (rc != 0) jb_err(err, rc, "report: out of memory, or the report is longer than %u MB", JB_JSON_MAX_BYTES >> 20);
     else if (!jb_fs_exists(python)) rc = missing(err, "Python", python);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* core/cli/runs.c - see runs.h. */
 #include "core/cli/runs.h"
+#include "core/cli/internal.h"
 
 #include "core/base/error.h"
 #include "core/base/mem.h"
@@ -8,6 +9,7 @@
 #include "core/engine/calls.h"
 #include "core/engine/engine.h"
 #include "core/engine/index.h"
+#include "core/engine/missing.h"
 #include "core/engine/rundir.h"
 #include "core/evaluate/job.h"
 #include "core/http/secret.h"
@@ -38,10 +40,15 @@ static void on_signal(int number)
 
 int jb_runs_catch_signals(const volatile int **stop, int *stop_fd, jb_error *err)
 {
-    struct sigaction a = { .sa_handler = on_signal };
+    static const int SIGNALS[] = { SIGINT, SIGTERM, SIGHUP };
+    struct sigaction a = { .sa_handler = on_signal }, was;
     if (stop_pipe[0] < 0 && pipe2(stop_pipe, O_CLOEXEC | O_NONBLOCK) != 0) return jb_err(err, JB_EIO, "pipe: %s", strerror(errno));
     sigemptyset(&a.sa_mask);
-    if (sigaction(SIGINT, &a, NULL) != 0 || sigaction(SIGTERM, &a, NULL) != 0) return jb_err(err, JB_EIO, "sigaction: %s", strerror(errno));
+    for (size_t i = 0; i < sizeof SIGNALS / sizeof SIGNALS[0]; i++) {
+        /* Under nohup a hang-up is ignored already, and stays so. */
+        if (SIGNALS[i] == SIGHUP && sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler == SIG_IGN) continue;
+        if (sigaction(SIGNALS[i], &a, NULL) != 0) return jb_err(err, JB_EIO, "sigaction: %s", strerror(errno));
+    }
     *stop = &stop_signal;
     *stop_fd = stop_pipe[0];
     return 0;
@@ -195,6 +202,18 @@ int jb_runs_print_report(jb_cli *c, const cJSON *report)
     return jb_cli_fail(c, &err);
 }
 
+int jb_runs_make_report(const jb_records *r, const char *run_dir, int stable, cJSON **out, jb_error *err)
+{
+    cJSON *missing = NULL;
+    *out = jb_report_json(r, run_dir, stable);
+    int rc = *out ? jb_missing_bodies(run_dir, &missing, err) : jb_err(err, JB_ENOMEM, "report: out of memory");
+    if (rc == 0 && missing && !cJSON_AddItemToObject(*out, "missing", missing)) rc = jb_err(err, JB_ENOMEM, "report: out of memory");
+    if (rc == 0) return 0;
+    cJSON_Delete(*out);
+    *out = NULL;
+    return rc;
+}
+
 static int write_report(const char *run_dir, const cJSON *report, jb_error *err)
 {
     jb_buf text = JB_BUF_INIT(JB_JSON_MAX_BYTES);
@@ -229,8 +248,8 @@ static int wrap_up(jb_cli *c, const char *run_dir, int show)
     int code = JB_EXIT_OK, rc = jb_records_load(run_dir, &r, &err);
     if (rc == 0) rc = jb_index_rebuild(run_dir, r, &err);
     if (rc == 0) {
-        report = jb_report_json(r, run_dir, 0);
-        rc = report ? write_report(run_dir, report, &err) : jb_err(&err, JB_ENOMEM, "report: out of memory");
+        rc = jb_runs_make_report(r, run_dir, 0, &report, &err);
+        if (rc == 0) rc = write_report(run_dir, report, &err);
     }
     if (rc != 0) code = jb_cli_fail(c, &err);
     else if (show) {
@@ -254,7 +273,7 @@ static int budget_reached(jb_cli *c, const jb_study *s, const jb_engine_result *
     return jb_cli_fail_as(c, JB_EXIT_BUDGET, &err);
 }
 
-static int exit_of(jb_cli *c, const jb_study *s, const jb_engine_result *r, const char *run_dir)
+static int exit_of(jb_cli *c, const jb_study *s, const jb_engine_result *r, const char *worker, const char *run_dir)
 {
     jb_error err = JB_ERROR_INIT;
     switch (r->end) {
@@ -273,6 +292,12 @@ static int exit_of(jb_cli *c, const jb_study *s, const jb_engine_result *r, cons
         return jb_cli_fail_as(c, r->provider_class == JB_LLM_QUOTA || r->provider_class == JB_LLM_RATE_LIMIT ? JB_EXIT_QUOTA : JB_EXIT_INFRA, &err);
     default:
         break;
+    }
+    if (r->candidates > 0 && r->infra == r->candidates) {
+        jb_err(&err, JB_EIO, "all %lld candidates failed by infrastructure", (long long)r->candidates);
+        jb_err_hint(&err, "see log.jsonl in the run's folder and `jaxbench doctor`");
+        if (!r->executor_ready) jb_cli_explain_worker(worker, &err);
+        return jb_cli_fail_as(c, JB_EXIT_INFRA, &err);
     }
     if (r->cells_failed == 0) return JB_EXIT_OK;
     err = r->first_failure;
@@ -322,10 +347,11 @@ int jb_runs_conduct(jb_cli *c, const jb_study *s, const char *run_dir)
     if (rc == 0 && result.replayed && !c->quiet)
         fprintf(c->err, "%lld of %lld candidates came from the journal\n", (long long)result.replayed, (long long)result.candidates);
     if (rc != 0) {
-        code = jb_cli_fail(c, &err);
+        if (result.executor_failed && !result.executor_ready) jb_cli_explain_worker(layout->worker, &err);
+        code = result.executor_failed ? jb_cli_fail_as(c, JB_EXIT_INFRA, &err) : jb_cli_fail(c, &err);
     } else {
         int shown = wrap_up(c, run_dir, result.end != JB_END_SIGNAL);
-        code = exit_of(c, s, &result, run_dir);
+        code = exit_of(c, s, &result, layout->worker, run_dir);
         if (code == JB_EXIT_OK) code = shown;
     }
     plan_free(&p);

@@ -6,6 +6,7 @@
 
 #include "core/cli/cli.h"
 #include "core/engine/journal.h"
+#include "core/engine/records.h"
 #include "core/study/study.h"
 
 /* The overrides of a study: what a run kept, then --set, then --budget as the
@@ -27,9 +28,12 @@ int jb_runs_check_keys(jb_cli *c, const jb_study *s);
  * write index.sqlite, report.json and (without --no-page) report.html and print
  * the report.  Exit code. */
 int jb_runs_conduct(jb_cli *c, const jb_study *s, const char *run_dir);
-/* SIGINT and SIGTERM: the first asks to stop, the second ends the process.
+/* SIGINT, SIGTERM and (unless nohup ignores it) SIGHUP: the first asks to stop,
+ * the second ends the process.
  * Gives the flag and a descriptor that becomes readable. JB_EIO. */
 int jb_runs_catch_signals(const volatile int **stop, int *stop_fd, jb_error *err);
+/* report.json of a run, with `missing` when its folder lacks bodies. Caller frees *out. */
+int jb_runs_make_report(const jb_records *r, const char *run_dir, int stable, cJSON **out, jb_error *err);
 /* The report of a folder, as text or JSON by c->json. Exit code. */
 int jb_runs_print_report(jb_cli *c, const cJSON *report);
 

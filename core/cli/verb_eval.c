@@ -8,10 +8,11 @@
 #include "core/base/error.h"
 #include "core/base/mem.h"
 #include "core/base/text.h"
+#include "core/cli/evaljob.h"
 #include "core/cli/evalprint.h"
+#include "core/cli/internal.h"
 #include "core/cli/runs.h"
 #include "core/evaluate/extract.h"
-#include "core/evaluate/job.h"
 #include "core/evaluate/merge.h"
 #include "core/evaluate/pool.h"
 #include "core/engine/progress.h"
@@ -22,7 +23,6 @@
 #include <unistd.h>
 
 #define FILE_MAX ((size_t)64 << 20)
-#define SETS_MAX 16
 #define SLOTS_MAX 4 /* by default; --slots goes further */
 
 static const char *const VARIANTS[] = { "published", "repaired", NULL };
@@ -53,145 +53,12 @@ typedef struct candidate {
 
 typedef struct evaluation {
     jb_cli *cli;
-    jb_suite *suite;
-    const jb_workload *workload;
-    jb_gateset *sets[SETS_MAX];
-    size_t set_count;
-    const char *headline;
-    cJSON *timers, *limits, *job;
-    char *keep;
+    jb_eval_job asked;
     candidate *candidates;
     size_t count;
-    uint32_t judges; /* the last stage the outcome may follow */
-    int interrupted;
+    int ready; /* the executor said so */
+    int interrupted, executor_failed;
 } evaluation;
-
-/* ---- settings ---------------------------------------------------------------------------------- */
-
-static int add_set(evaluation *e, const jb_registry *r, const jb_layout *l, const char *name, jb_error *err)
-{
-    if (e->set_count == SETS_MAX) return jb_err(err, JB_EINVAL, "more than %d gate sets", SETS_MAX);
-    for (size_t i = 0; i < e->set_count; i++)
-        if (strcmp(jb_gateset_name(e->sets[i]), name) == 0) return 0;
-    int rc = jb_study_open_gates(r, l->suite, NULL, name, &e->sets[e->set_count], err);
-    if (rc == 0) e->set_count++;
-    return rc;
-}
-
-/* Every set of the suite, `robust` last: the outcome follows the last one. */
-static int add_all_sets(evaluation *e, const jb_registry *r, const jb_layout *l, jb_error *err)
-{
-    char **names = NULL, *dir = jb_fs_join(l->suite, "gates");
-    int64_t n = dir ? jb_fs_list(dir, &names) : -1;
-    int rc = n > 0 ? 0 : jb_err(err, JB_ENOTFOUND, "there are no gate sets in %s", dir ? dir : "the suite");
-    for (int pass = 0; rc == 0 && pass < 2; pass++) {
-        for (int64_t i = 0; rc == 0 && i < n; i++) {
-            char *dot = strrchr(names[i], '.');
-            if (pass == 0 && dot && strcmp(dot, ".yaml") == 0) *dot = 0;
-            else if (pass == 0) names[i][0] = 0;
-            if (!names[i][0] || (strcmp(names[i], "robust") == 0) != (pass == 1)) continue;
-            rc = add_set(e, r, l, names[i], err);
-        }
-    }
-    if (n >= 0) jb_fs_list_free(names, n);
-    jb_free(dir);
-    return rc;
-}
-
-static int add_named_sets(evaluation *e, const jb_registry *r, const jb_layout *l, const char *list, jb_error *err)
-{
-    int rc = 0;
-    while (rc == 0 && *list) {
-        size_t n = strcspn(list, ",");
-        char *name = jb_strndup(list, n);
-        if (n) rc = name ? add_set(e, r, l, name, err) : jb_err(err, JB_ENOMEM, "eval: out of memory");
-        jb_free(name);
-        list += n + (list[n] == ',');
-    }
-    return rc;
-}
-
-static int read_gates(evaluation *e, const jb_registry *r, const jb_layout *l, jb_error *err)
-{
-    size_t n = 0;
-    const char *const *given = jb_cli_list(e->cli, "gates", &n);
-    int rc = n ? 0 : add_all_sets(e, r, l, err);
-    for (size_t i = 0; rc == 0 && i < n; i++) rc = add_named_sets(e, r, l, given[i], err);
-    if (rc == 0 && e->set_count == 0) rc = jb_err(err, JB_EINVAL, "--gates names no set");
-    if (rc == 0) e->headline = jb_gateset_name(e->sets[e->set_count - 1]);
-    return rc;
-}
-
-static int read_limits(evaluation *e, jb_error *err)
-{
-    size_t n = 0;
-    const char *const *given = jb_cli_list(e->cli, "limit", &n);
-    e->limits = cJSON_CreateObject();
-    int rc = e->limits ? 0 : jb_err(err, JB_ENOMEM, "eval: out of memory");
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        const char *eq = strchr(given[i], '=');
-        double value = 0;
-        if (!eq || jb_text_f64(eq + 1, &value) != 0) return jb_err(err, JB_EINVAL, "--limit %s: expected NAME=NUMBER, e.g. trace_s=15", given[i]);
-        char *name = jb_strndup(given[i], (size_t)(eq - given[i]));
-        if (name) cJSON_DeleteItemFromObjectCaseSensitive(e->limits, name); /* the last one counts */
-        rc = name ? jb_json_set_num(e->limits, name, value) : JB_ENOMEM;
-        jb_free(name);
-    }
-    return rc;
-}
-
-static int read_timers(evaluation *e, const jb_registry *r, jb_error *err)
-{
-    size_t n = 0;
-    const char *const *given = jb_cli_list(e->cli, "timer", &n);
-    e->timers = cJSON_CreateArray();
-    int rc = e->timers ? 0 : jb_err(err, JB_ENOMEM, "eval: out of memory");
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        const jb_component *c;
-        rc = jb_registry_find(r, JB_KIND_TIMER, given[i], &c, err);
-        cJSON *o = rc == 0 ? cJSON_CreateObject() : NULL;
-        if (rc == 0 && (!o || jb_json_set_str(o, "use", given[i]) || !jb_json_add_obj(o, "options") || !cJSON_AddItemToArray(e->timers, o))) {
-            cJSON_Delete(o);
-            rc = jb_err(err, JB_ENOMEM, "eval: out of memory");
-        }
-    }
-    return rc;
-}
-
-static int build_job(evaluation *e, jb_error *err)
-{
-    jb_cli *c = e->cli;
-    jb_job_settings s = {
-        .check_shape = jb_cli_text(c, "shape", NULL), .variant = jb_cli_text(c, "variant", NULL),
-        .last_stage = jb_cli_text(c, "stage", NULL), .phase = "all", .timers = e->timers, .limits = e->limits,
-        .isolation = jb_cli_text(c, "isolation", NULL), .store = e->keep, .seed = jb_cli_text(c, "seed", "0"),
-    };
-    s.skip = jb_cli_list(c, "skip", &s.skip_count);
-    int rc = jb_job_build(e->workload, (const jb_gateset *const *)e->sets, e->set_count, &s, &e->job, err);
-    if (rc == 0) e->judges = jb_stage_from_name(jb_json_str(e->job, "last_stage", "check")); /* a skipped check is no verdict */
-    return rc;
-}
-
-static int open_workload(evaluation *e, const jb_layout *l, jb_error *err)
-{
-    char *dir = jb_fs_join(l->suite, jb_cli_text(e->cli, "suite", "jaxbench"));
-    int rc = dir ? jb_suite_open(dir, &e->suite, err) : jb_err(err, JB_ENOMEM, "eval: out of memory");
-    if (rc == 0) rc = jb_suite_find(e->suite, jb_cli_text(e->cli, "workload", ""), &e->workload, err);
-    jb_free(dir);
-    return rc;
-}
-
-static int open_keep(evaluation *e, jb_error *err)
-{
-    const char *dir = jb_cli_text(e->cli, "keep", NULL);
-    if (!dir) return 0;
-    int rc = jb_fs_mkdirs(dir, err);
-    if (rc != 0) return rc;
-    char *whole = realpath(dir, NULL);
-    e->keep = whole ? jb_strdup(whole) : NULL;
-    free(whole);
-    return e->keep ? 0 : jb_err(err, JB_EIO, "--keep %s can't be resolved", dir);
-}
 
 /* ---- candidates ---------------------------------------------------------------------------------- */
 
@@ -222,7 +89,7 @@ static int settle(evaluation *e, candidate *k, cJSON *record, jb_error *err)
     k->record = jb_record_with_extract(record, &x);
     cJSON_Delete(record);
     if (!k->record) return jb_err(err, JB_ENOMEM, "eval: out of memory");
-    jb_judge_record(k->record, e->headline, e->judges, &k->judged);
+    jb_judge_record(k->record, e->asked.headline, e->asked.judges, &k->judged);
     return 0;
 }
 
@@ -252,7 +119,7 @@ static int submit_all(evaluation *e, jb_pool *pool, size_t *pending, jb_error *e
     for (size_t i = 0; rc == 0 && i < e->count; i++) {
         candidate *k = &e->candidates[i];
         if (k->x.outcome != JB_OUTCOME_OK) continue; /* settled without the executor */
-        cJSON *spec = cJSON_Duplicate(e->job, 1);
+        cJSON *spec = cJSON_Duplicate(e->asked.job, 1);
         if (!spec) return jb_err(err, JB_ENOMEM, "eval: out of memory");
         rc = jb_pool_submit(pool, i, spec, (jb_view){ k->x.source, k->x.source_len }, err);
         if (rc == 0) ++*pending;
@@ -265,6 +132,7 @@ static int take_events(evaluation *e, jb_pool *pool, jb_progress *progress, size
     jb_pool_event ev;
     int rc;
     while ((rc = jb_pool_next(pool, &ev, err)) > 0) {
+        e->ready |= ev.kind == JB_POOL_READY;
         if (ev.kind != JB_POOL_DONE) {
             cJSON_Delete(ev.record);
             continue;
@@ -299,6 +167,21 @@ static int drive(evaluation *e, jb_pool *pool, jb_progress *progress, jb_error *
     return rc;
 }
 
+/* The executor never came to run: its candidates are infra, and why is for their line to say. */
+static void explain_infra(evaluation *e, const char *worker)
+{
+    jb_error why = JB_ERROR_INIT;
+    for (size_t i = 0; i < e->count; i++) {
+        jb_judgement *j = &e->candidates[i].judged;
+        if (j->outcome != JB_OUTCOME_INFRA) continue;
+        if (!why.code) {
+            jb_err(&why, JB_EIO, "%s", j->reason);
+            jb_cli_explain_worker(worker, &why);
+        }
+        snprintf(j->reason, sizeof j->reason, "%.*s", (int)sizeof j->reason - 1, why.message);
+    }
+}
+
 static int evaluate(evaluation *e, const jb_registry *r, const jb_layout *l, jb_error *err)
 {
     const jb_component *executor;
@@ -318,7 +201,10 @@ static int evaluate(evaluation *e, const jb_registry *r, const jb_layout *l, jb_
     if (!e->cli->quiet && isatty(fileno(e->cli->err))) progress = jb_progress_new(e->cli->err, 1, (int64_t)wanted);
     rc = jb_pool_open(&o, &pool, err);
     if (rc == 0) rc = drive(e, pool, progress, err);
+    e->executor_failed = rc != 0 && !e->interrupted;
     jb_pool_close(pool);
+    if (e->executor_failed && !e->ready) jb_cli_explain_worker(l->worker, err);
+    if (rc == 0 && !e->ready) explain_infra(e, l->worker);
     jb_progress_free(progress);
     return rc;
 }
@@ -329,7 +215,7 @@ static int keep_files(const evaluation *e, const candidate *k, const cJSON *show
 {
     const char *base = strrchr(k->path, '/');
     jb_buf text = JB_BUF_INIT(JB_JSON_MAX_BYTES);
-    char *stem = jb_asprintf("%s/%s", e->keep, base ? base + 1 : k->path);
+    char *stem = jb_asprintf("%s/%s", e->asked.keep, base ? base + 1 : k->path);
     char *record = stem ? jb_asprintf("%s.json", stem) : NULL, *source = stem ? jb_asprintf("%s.candidate.py", stem) : NULL;
     int rc = record && source ? jb_json_print_pretty(shown, &text) : JB_ENOMEM;
     if (rc != 0) jb_err(err, rc, "eval: out of memory");
@@ -359,12 +245,12 @@ static int print_all(evaluation *e, jb_error *err)
     int rc = all ? 0 : jb_err(err, JB_ENOMEM, "eval: out of memory");
     for (size_t i = 0; rc == 0 && i < e->count; i++) {
         candidate *k = &e->candidates[i];
-        cJSON *shown = jb_eval_json(k->path, jb_workload_id(e->workload), e->headline, &k->judged, k->record);
+        cJSON *shown = jb_eval_json(k->path, jb_workload_id(e->asked.workload), e->asked.headline, &k->judged, k->record);
         if (!shown || !cJSON_AddItemToArray(all, shown)) {
             cJSON_Delete(shown);
             rc = jb_err(err, JB_ENOMEM, "eval: out of memory");
         }
-        if (rc == 0 && e->keep) rc = keep_files(e, k, shown, err);
+        if (rc == 0 && e->asked.keep) rc = keep_files(e, k, shown, err);
         if (rc == 0 && !e->cli->json) jb_eval_print(e->cli, shown, i > 0);
     }
     if (rc == 0 && e->cli->json) rc = jb_cli_print_json(e->cli, e->count == 1 ? cJSON_GetArrayItem(all, 0) : all) ? JB_EIO : 0;
@@ -378,13 +264,8 @@ static void evaluation_free(evaluation *e)
         jb_extract_free(&e->candidates[i].x);
         cJSON_Delete(e->candidates[i].record);
     }
-    for (size_t i = 0; i < e->set_count; i++) jb_gateset_free(e->sets[i]);
-    cJSON_Delete(e->job);
-    cJSON_Delete(e->timers);
-    cJSON_Delete(e->limits);
-    jb_suite_free(e->suite);
+    jb_eval_job_free(&e->asked);
     jb_free(e->candidates);
-    jb_free(e->keep);
 }
 
 static int run(jb_cli *c)
@@ -394,19 +275,16 @@ static int run(jb_cli *c)
     if (!jb_cli_text(c, "workload", NULL)) return jb_cli_usage(c, "--workload ID is required, e.g. --workload 8p");
     const jb_registry *registry = jb_cli_registry(c, &err);
     const jb_layout *layout = registry ? jb_cli_layout(c, &err) : NULL;
-    int rc = layout ? open_workload(&e, layout, &err) : err.code;
+    int rc = layout ? 0 : err.code;
     e.candidates = jb_alloc_array((size_t)c->argc, sizeof *e.candidates);
     if (rc == 0 && !e.candidates) rc = jb_err(&err, JB_ENOMEM, "eval: out of memory");
     if (rc == 0) e.count = (size_t)c->argc;
     for (size_t i = 0; rc == 0 && i < e.count; i++) rc = read_candidate(&e.candidates[i], c->argv[i], &err);
-    if (rc == 0) rc = read_gates(&e, registry, layout, &err);
-    if (rc == 0) rc = read_limits(&e, &err);
-    if (rc == 0) rc = read_timers(&e, registry, &err);
-    if (rc == 0) rc = open_keep(&e, &err);
-    if (rc == 0) rc = build_job(&e, &err);
+    if (rc == 0) rc = jb_eval_job_read(c, registry, layout, &e.asked, &err);
     if (rc == 0) rc = evaluate(&e, registry, layout, &err);
     if (rc == 0) rc = print_all(&e, &err);
-    int code = rc == 0 ? exit_code(&e) : e.interrupted ? jb_cli_fail_as(c, 128 + e.interrupted, &err) : jb_cli_fail(c, &err);
+    int code = rc == 0 ? exit_code(&e) : e.interrupted ? 128 + e.interrupted : e.executor_failed ? JB_EXIT_INFRA : jb_cli_exit_of(&err);
+    if (rc != 0) jb_cli_fail_as(c, code, &err);
     evaluation_free(&e);
     return code;
 }

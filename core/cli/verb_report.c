@@ -6,8 +6,8 @@
 #include "core/base/mem.h"
 #include "core/cli/render.h"
 #include "core/cli/runs.h"
+#include "core/engine/missing.h"
 #include "core/engine/rundir.h"
-#include "core/report/report.h"
 
 #include <string.h>
 
@@ -23,10 +23,8 @@ static int load(const char *run, int stable, cJSON **out, jb_error *err)
     char *dir = NULL;
     int rc = jb_rundir_find(run, &dir, err);
     if (rc == 0) rc = jb_records_load(dir, &r, err);
-    if (rc == 0) {
-        *out = jb_report_json(r, dir, stable);
-        if (!*out) rc = jb_err(err, JB_ENOMEM, "report: out of memory");
-    }
+    if (rc == 0) rc = jb_missing_journal(dir, err);
+    if (rc == 0) rc = jb_runs_make_report(r, dir, stable, out, err);
     jb_records_free(r);
     jb_free(dir);
     return rc;

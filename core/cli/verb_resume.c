@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* core/cli/verb_resume.c - jaxbench resume RUN: go on where a run stopped, by
- * replaying its journal; refuses when plugins, templates, workloads or gates are
- * not those it was begun with. */
+ * replaying its journal; refuses when plugins, templates, workloads, gates or the
+ * worker are not those it was begun with. */
 #include "core/base/error.h"
 #include "core/base/mem.h"
 #include "core/cli/runs.h"
+#include "core/engine/missing.h"
 #include "core/engine/rundir.h"
+#include "core/report/report.h"
 
 #include <string.h>
 
@@ -64,7 +66,7 @@ static int read_study(const jb_cli *c, const cJSON *manifest, const jb_registry 
     return rc;
 }
 
-static int check_identity(const cJSON *manifest, const jb_study *s, const jb_registry *r, jb_error *err)
+static int check_identity(const cJSON *manifest, const jb_study *s, const jb_registry *r, const jb_layout *l, jb_error *err)
 {
     const char *version = jb_json_str(manifest, "version", "?");
     if (strcmp(version, JB_VERSION) != 0) {
@@ -72,10 +74,31 @@ static int check_identity(const cJSON *manifest, const jb_study *s, const jb_reg
         jb_err_hint(err, "use that version, or start a new run");
         return JB_ESTATE;
     }
-    cJSON *is = jb_rundir_identity(s, r, err);
+    cJSON *is = jb_rundir_identity(s, r, l, err);
     if (!is) return err->code ? err->code : JB_ENOMEM;
     int rc = jb_rundir_same_identity(jb_json_obj(manifest, "identity"), is, err);
     cJSON_Delete(is);
+    return rc;
+}
+
+/* Refuse before anything is asked for when a reply that was paid for is lost;
+ * what can be made again is only told. */
+static int check_bodies(jb_cli *c, const char *run_dir, jb_error *err)
+{
+    cJSON *missing = NULL;
+    int rc = jb_missing_bodies(run_dir, &missing, err);
+    const cJSON *replies = jb_json_obj(missing, "replies"), *first = cJSON_GetArrayItem(jb_json_obj(replies, "first"), 0);
+    if (rc == 0 && replies) {
+        rc = jb_err(err, JB_ESTATE, "resume refused: %lld of %lld long replies are missing in %s/blobs, the first is %s",
+                    (long long)jb_json_i64(replies, "missing", 0), (long long)jb_json_i64(replies, "named", 0), run_dir,
+                    cJSON_IsString(first) ? first->valuestring : "?");
+        jb_err_hint(err, "they were paid for and are not asked for again: restore them from a copy (a reply also lies in "
+                         "cells/<cell>/<candidate>/reply.txt: name it by its SHA-256); `jaxbench report` works without them");
+        err->flags |= JB_ERR_USER;
+    } else if (rc == 0 && missing && !c->quiet) {
+        jb_report_print_missing(missing, c->err, NULL);
+    }
+    cJSON_Delete(missing);
     return rc;
 }
 
@@ -87,8 +110,10 @@ static int resume_in(jb_cli *c, const char *run_dir)
     const jb_registry *registry = jb_cli_registry(c, &err);
     const jb_layout *layout = registry ? jb_cli_layout(c, &err) : NULL;
     cJSON *manifest = layout ? jb_rundir_read_manifest(run_dir, &err) : NULL;
-    int rc = manifest ? read_study(c, manifest, registry, layout, &study, &err) : err.code;
-    if (rc == 0) rc = check_identity(manifest, study, registry, &err);
+    int rc = manifest ? jb_missing_journal(run_dir, &err) : err.code;
+    if (rc == 0) rc = read_study(c, manifest, registry, layout, &study, &err);
+    if (rc == 0) rc = check_identity(manifest, study, registry, layout, &err);
+    if (rc == 0) rc = check_bodies(c, run_dir, &err);
     code = rc == 0 ? jb_runs_conduct(c, study, run_dir) : jb_cli_fail(c, &err);
     jb_study_free(study);
     cJSON_Delete(manifest);
@@ -112,8 +137,8 @@ const jb_cli_verb jb_verb_resume = {
     .name = "resume", .summary = "go on with a run that stopped", .usage = "RUN",
     .help = "Runs the same methods against the run's journal: what is there costs nothing again, what is\n"
             "missing is done. The end equals that of a run which was never stopped. RUN is a folder, or a\n"
-            "name below runs/. Refused, with the difference, when a plugin, template, workload or gate set changed.\n"
+            "name below runs/. Refused, with the difference, when a plugin, template, workload, gate set or\n"
+            "the worker changed, and when the journal is lost.\n"
             "A run that a budget stopped goes on with a larger one: jaxbench resume RUN --budget 10usd",
-    .options = OPTIONS, .option_count = sizeof OPTIONS / sizeof OPTIONS[0],
-    .min_args = 1, .max_args = 1, .run = run,
+    .options = OPTIONS, .option_count = sizeof OPTIONS / sizeof OPTIONS[0], .min_args = 1, .max_args = 1, .run = run,
 };

@@ -15,11 +15,15 @@ static const jb_cli_option OPTIONS[] = {
     { "yes", 'y', JB_CLI_FLAG, NULL, "do not ask before a run that costs money", NULL },
 };
 
-static int has_journal(const char *run_dir)
+/* A journal, or candidates whose journal was lost: they would mix with new ones. */
+static int holds_run(const char *run_dir)
 {
-    char *path = jb_fs_join(run_dir, "journal.jsonl");
-    int there = path && jb_fs_exists(path);
-    jb_free(path);
+    char *journal = jb_fs_join(run_dir, "journal.jsonl"), *cells = jb_fs_join(run_dir, "cells"), **names = NULL;
+    int64_t count = cells ? jb_fs_list(cells, &names) : -1;
+    int there = (journal && jb_fs_exists(journal)) || count > 0;
+    if (count >= 0) jb_fs_list_free(names, count);
+    jb_free(journal);
+    jb_free(cells);
     return there;
 }
 
@@ -27,12 +31,12 @@ static int refuse_existing(jb_cli *c, const char *run_dir)
 {
     jb_error err = JB_ERROR_INIT;
     jb_err(&err, JB_EEXIST, "%s holds a run already", run_dir);
-    jb_err_hint(&err, "go on with it: jaxbench resume %.200s", run_dir);
+    jb_err_hint(&err, "go on with it: jaxbench resume %.200s; or name another folder", run_dir);
     return jb_cli_fail_as(c, JB_EXIT_USAGE, &err);
 }
 
 /* Lock first, then look again: two starts at once must not share a folder. */
-static int begin(jb_cli *c, const jb_study *s, const jb_registry *registry, const jb_runs_sets *sets, const char *run_dir)
+static int begin(jb_cli *c, const jb_study *s, const jb_registry *registry, const jb_layout *layout, const jb_runs_sets *sets, const char *run_dir)
 {
     jb_error err = JB_ERROR_INIT;
     jb_lock *lock = NULL;
@@ -40,11 +44,11 @@ static int begin(jb_cli *c, const jb_study *s, const jb_registry *registry, cons
     if (jb_fs_mkdirs(run_dir, &err) != 0) return jb_cli_fail(c, &err);
     code = jb_runs_lock(c, run_dir, &lock);
     if (code != 0) return code;
-    if (has_journal(run_dir)) {
+    if (holds_run(run_dir)) {
         code = refuse_existing(c, run_dir);
         goto out;
     }
-    jb_manifest_facts facts = { .study = s, .registry = registry, .run_dir = run_dir, .argc = c->command_argc,
+    jb_manifest_facts facts = { .study = s, .registry = registry, .layout = layout, .run_dir = run_dir, .argc = c->command_argc,
                                 .argv = c->command_argv, .limit = jb_cli_i64(c, "limit", 0) };
     facts.set = (const char *const *)sets->all;
     facts.set_count = sets->count;
@@ -67,7 +71,7 @@ static int run(jb_cli *c)
     const jb_layout *layout = registry ? jb_cli_layout(c, &err) : NULL;
     if (!layout) return jb_cli_fail(c, &err);
     const char *run_dir = jb_cli_text(c, "run-dir", NULL);
-    if (run_dir && has_journal(run_dir)) return refuse_existing(c, run_dir);
+    if (run_dir && holds_run(run_dir)) return refuse_existing(c, run_dir);
     jb_study_options o = { .registry = registry, .suite_root = layout->suite, .limit = jb_cli_i64(c, "limit", 0) };
     if (jb_runs_sets_read(c, NULL, 0, &sets, &err) != 0) return jb_cli_fail(c, &err);
     o.set = (const char *const *)sets.all;
@@ -84,7 +88,7 @@ static int run(jb_cli *c)
         jb_err(&err, JB_ENOMEM, "run: no name for the folder is left, or memory is out");
         code = jb_cli_fail(c, &err);
     } else {
-        code = begin(c, study, registry, &sets, run_dir);
+        code = begin(c, study, registry, layout, &sets, run_dir);
     }
 out:
     jb_free(fresh);

@@ -5,7 +5,10 @@
  * model or a person gets it. */
 #include "core/cli/internal.h"
 #include "core/cli/plugins.h"
+#include "core/engine/missing.h"
+#include "core/engine/rundir.h"
 #include "core/options/options.h"
+#include "core/report/report.h"
 #include "core/study/study.h"
 #include "core/suite/template.h"
 
@@ -181,6 +184,10 @@ struct prompt {
 
 static int open_set(struct prompt *p, const jb_registry *r, const jb_layout *l, const char *name, size_t len, jb_error *err)
 {
+    for (size_t i = 0; i < p->study.gate_count; i++) { /* named twice: once */
+        const char *known = jb_gateset_name(p->study.gates[i]);
+        if (strlen(known) == len && !memcmp(known, name, len)) return 0;
+    }
     char *one = jb_strndup(name, len);
     jb_gateset **more = one ? jb_realloc(p->study.gates, (p->study.gate_count + 1) * sizeof *more) : NULL;
     if (more) p->study.gates = more;
@@ -363,22 +370,29 @@ static int show_suite(jb_cli *c, const char *kind, const char *name)
 static int show_run(jb_cli *c, const char *kind, const char *name)
 {
     jb_error e = JB_ERROR_INIT;
-    char *path = jb_fs_join(name, "manifest.json");
-    cJSON *o = path ? jb_json_read_file(path, JB_JSON_MAX_BYTES, &e) : NULL;
-    int code = 0;
+    char *dir = NULL;
+    cJSON *o = NULL, *missing = NULL;
+    int code = 0, rc = jb_rundir_find(name, &dir, &e);
     (void)kind;
-    if (!path) no_memory(&e);
-    if (!o) {
-        if (e.code == JB_ENOTFOUND) jb_err_hint(&e, "name the run's folder; see jaxbench list runs");
+    if (rc == 0 && !(o = jb_rundir_read_manifest(dir, &e))) rc = e.code;
+    if (rc == 0 && jb_missing_journal(dir, &e) == 0) rc = jb_missing_bodies(dir, &missing, &e);
+    if (rc == 0 && c->json && missing) {
+        rc = put(o, "missing", missing) ? no_memory(&e) : 0;
+        missing = NULL;
+    }
+    if (rc != 0) {
         code = jb_cli_fail(c, &e);
     } else if (c->json) {
         code = jb_cli_print_json(c, o);
     } else {
         print_flat(c, o);
-        fprintf(c->out, "its results: jaxbench report %s\n", name);
+        jb_report_print_missing(missing, c->out, NULL);
+        fprintf(c->out, "its results: jaxbench report %s\n", dir);
     }
+    if (rc == 0 && e.code) jb_cli_warn(c, "%s", e.message); /* a journal that is gone takes nothing from the manifest */
+    cJSON_Delete(missing);
     cJSON_Delete(o);
-    jb_free(path);
+    jb_free(dir);
     return code;
 }
 

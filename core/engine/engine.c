@@ -10,6 +10,7 @@
 #include "core/engine/state.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <time.h>
@@ -72,6 +73,15 @@ static int journal_session(jb_engine *e, jb_error *err)
     return rc;
 }
 
+/* log.jsonl, or NULL: without it the run goes on. */
+static FILE *open_log(const char *path)
+{
+    int fd = jb_fs_open(path, O_WRONLY | O_CREAT | O_APPEND, NULL);
+    FILE *f = fd >= 0 ? fdopen(fd, "a") : NULL;
+    if (fd >= 0 && !f) close(fd);
+    return f;
+}
+
 static int init(jb_engine *e, jb_error *err)
 {
     const jb_engine_options *o = e->o;
@@ -85,7 +95,7 @@ static int init(jb_engine *e, jb_error *err)
     if (rc == 0) rc = jb_budget_open(e, err);
     for (size_t i = 0; rc == 0 && i < o->cell_count; i++) rc = jb_cell_init(&e->cells[i], e, &o->cells[i], err);
     if (rc == 0) rc = jb_journal_open(journal, jb_replay_visit, e, &e->result->torn_bytes, &e->journal, err);
-    if (rc == 0) e->log = fopen(log, "ae"); /* without it the run goes on */
+    if (rc == 0) e->log = open_log(log); /* without it the run goes on */
     if (rc == 0) jb_budget_watch(e);
     if (rc == 0) rc = jb_calls_open(e, err);
     if (rc == 0) rc = journal_session(e, err);
@@ -203,6 +213,13 @@ static int journal_ready(jb_engine *e, cJSON *record, jb_error *err)
     return rc == JB_ENOMEM ? 0 : rc; /* a fact to have, not one to stop for */
 }
 
+static int pump(jb_engine *e, jb_error *err)
+{
+    int rc = jb_pool_pump(e->pool, err);
+    e->result->executor_failed |= rc != 0;
+    return rc;
+}
+
 /* 1 when something had ended. */
 static int take_events(jb_engine *e)
 {
@@ -211,9 +228,11 @@ static int take_events(jb_engine *e)
     while (e->pool && !e->fatal) {
         jb_pool_event ev;
         rc = jb_pool_next(e->pool, &ev, &err);
+        e->result->executor_failed |= rc < 0;
         if (rc <= 0) break;
         rc = 0;
         if (ev.kind == JB_POOL_READY) {
+            e->result->executor_ready = 1;
             rc = journal_ready(e, ev.record, &err);
         } else if (ev.kind == JB_POOL_PROGRESS) {
             cJSON_Delete(ev.record);
@@ -227,7 +246,7 @@ static int take_events(jb_engine *e)
         }
         if (rc != 0) break;
     }
-    if (rc == 0 && e->pool && !e->fatal) rc = jb_pool_pump(e->pool, &err);
+    if (rc == 0 && e->pool && !e->fatal) rc = pump(e, &err);
     if (rc < 0) jb_engine_fatal(e, rc, &err);
     return ended;
 }
@@ -305,7 +324,7 @@ static void loop(jb_engine *e)
             pause_all(e);
             busy = 1;
         }
-        if (!e->fatal && e->pool && jb_pool_pump(e->pool, &err) != 0) jb_engine_fatal(e, err.code, &err);
+        if (!e->fatal && e->pool && pump(e, &err) != 0) jb_engine_fatal(e, err.code, &err);
         int rc = jb_journal_sync(e->journal, &err);
         if (rc != 0) jb_engine_fatal(e, rc, &err);
         jb_budget_save(e, 0);

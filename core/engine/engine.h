@@ -69,6 +69,8 @@ typedef struct jb_engine_result {
     jb_amounts spent;        /* by the run so far */
     size_t cells_done, cells_failed;
     int64_t candidates, replayed, infra;
+    int executor_ready;      /* it said so at least once */
+    int executor_failed;     /* the error is the executor's: it did not start, or gave up */
     int64_t failed_calls;    /* calls that failed for good: a provider's, no sample charged */
     char first_failed_call[400]; /* "cell: class: message" */
     uint32_t provider_class; /* JB_LLM_*, with JB_END_PROVIDER */

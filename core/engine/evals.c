@@ -78,7 +78,9 @@ static int need_pool(jb_engine *e, jb_error *err)
     jb_pool_options o = e->o->pool;
     o.log = pool_log;
     o.log_ctx = e;
-    return jb_pool_open(&o, &e->pool, err);
+    int rc = jb_pool_open(&o, &e->pool, err);
+    e->result->executor_failed |= rc != 0;
+    return rc;
 }
 
 static int start(jb_eval *v, const jb_waiter *w, jb_error *err)

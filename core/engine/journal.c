@@ -3,10 +3,12 @@
 #include "core/engine/journal.h"
 
 #include "core/base/error.h"
+#include "core/base/fs.h"
 #include "core/base/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -17,7 +19,7 @@
 
 struct jb_journal {
     int fd, dirty, broken;
-    char *path;
+    char *path, *unborn; /* the name it has until its first line is on the disk; NULL: it exists */
     uint64_t count, size;
     jb_buf line; /* reused by every append */
     double t;    /* of that line */
@@ -34,6 +36,19 @@ static int io_error(jb_error *err, const char *what, const char *path)
     else if (e == EROFS || e == EACCES || e == EPERM)
         jb_err_hint(err, "the run folder must be writable; the journal is intact");
     return JB_EIO;
+}
+
+/* jb_fs_open in the words of this file. */
+static int open_at(const char *path, int flags, const char *what, jb_error *err)
+{
+    int fd = jb_fs_open(path, flags, err);
+    if (fd >= 0 || fd == JB_EINVAL) return fd;
+    if (fd == JB_ENOTFOUND && !(flags & O_CREAT)) {
+        jb_err(err, JB_ENOTFOUND, "journal %s does not exist", path);
+        jb_err_hint(err, "give the folder of a run, e.g. runs/<date>-<name>-<hash>");
+        return JB_ENOTFOUND;
+    }
+    return io_error(err, what, path);
 }
 
 /* ---- reading ------------------------------------------------------------------ */
@@ -122,15 +137,8 @@ int jb_journal_read(const char *path, jb_journal_visit visit, void *ctx, uint64_
 
 int jb_journal_read_from(const char *path, uint64_t offset, uint64_t seq, jb_journal_visit visit, void *ctx, uint64_t *torn_out, jb_error *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        if (errno == ENOENT) {
-            jb_err(err, JB_ENOTFOUND, "journal %s does not exist", path);
-            jb_err_hint(err, "give the folder of a run, e.g. runs/<date>-<name>-<hash>");
-            return JB_ENOTFOUND;
-        }
-        return io_error(err, "opening", path);
-    }
+    int fd = open_at(path, O_RDONLY, "opening", err);
+    if (fd < 0) return fd;
     reader r = { .path = path, .visit = visit, .ctx = ctx, .lines = seq, .offset = offset };
     int rc = 0;
     if (!begins_line(fd, offset)) rc = jb_err(err, JB_ESTATE, "journal %s: no line begins at byte %llu", path, (unsigned long long)offset);
@@ -152,8 +160,9 @@ int jb_journal_open(const char *path, jb_journal_visit visit, void *ctx, uint64_
     j->line = (jb_buf)JB_BUF_INIT(MAX_LINE + 1);
     j->path = jb_strdup(path);
     if (!j->path) { rc = jb_err(err, JB_ENOMEM, "journal %s: out of memory", path); goto out; }
-    j->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (j->fd < 0) { rc = io_error(err, "opening", path); goto out; }
+    if (!jb_fs_exists(path) && !(j->unborn = jb_asprintf("%s.new", path))) { rc = jb_err(err, JB_ENOMEM, "journal %s: out of memory", path); goto out; }
+    j->fd = open_at(j->unborn ? j->unborn : path, O_RDWR | O_CREAT | O_APPEND | (j->unborn ? O_TRUNC : 0), "opening", err);
+    if (j->fd < 0) { rc = j->fd; goto out; }
     reader r = { .path = path, .visit = visit, .ctx = ctx };
     rc = read_all(j->fd, &r, &torn, err);
     if (rc != 0) goto out;
@@ -178,7 +187,9 @@ void jb_journal_close(jb_journal *j)
         close(j->fd);
     }
     jb_buf_free(&j->line);
+    if (j->unborn) unlink(j->unborn); /* nothing was written */
     jb_free(j->path);
+    jb_free(j->unborn);
     jb_free(j);
 }
 
@@ -208,6 +219,17 @@ static int compose(jb_journal *j, const char *kind, const cJSON *body)
     return rc ? rc : j->line.status;
 }
 
+/* The name appears with a whole line behind it: no kill and no power cut leaves
+ * an empty journal, so one that is empty was emptied. */
+static int be_born(jb_journal *j, jb_error *err)
+{
+    if (fdatasync(j->fd) != 0 || rename(j->unborn, j->path) != 0) return io_error(err, "making", j->path);
+    jb_free(j->unborn);
+    j->unborn = NULL;
+    jb_fs_sync_parent(j->path);
+    return 0;
+}
+
 int jb_journal_append(jb_journal *j, const char *kind, const cJSON *body, jb_span *span_out, jb_error *err)
 {
     if (j->broken) return jb_err(err, JB_EIO, "journal %s: an earlier write failed and could not be undone", j->path);
@@ -230,6 +252,7 @@ int jb_journal_append(jb_journal *j, const char *kind, const cJSON *body, jb_spa
     j->size += j->line.len;
     j->count++;
     j->dirty = 1;
+    if (j->unborn && (rc = be_born(j, err)) != 0) return rc;
     if (j->witness) j->witness(j->witness_ctx, kind, body, j->count, j->t);
     return 0;
 }

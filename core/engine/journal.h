@@ -9,7 +9,8 @@
  * one write(2), and a write that failed part-way is cut off again, so a full disk
  * leaves a whole journal.  What follows the last newline is a torn line: opening
  * for writing removes and reports it, reading ignores and reports it.  Any other
- * malformed line is an error that names it.
+ * malformed line is an error that names it.  A new journal gets its name with its
+ * first line, so one without any line was emptied by somebody else.
  *
  * Lines reach the disk by jb_journal_sync, which the engine calls once a turn of
  * its loop (group fsync). */

@@ -88,8 +88,9 @@ static void read_timing(jb_rec_candidate *k, const cJSON *record)
 static void read_record(const jb_records *r, jb_rec_candidate *k, const cJSON *record)
 {
     const cJSON *stages = jb_json_obj(record, "stages"), *inspect = jb_json_obj(stages, "inspect");
+    /* A stage that a record leaves out was not run: every candidate that ended counts once at every stage. */
     for (uint32_t s = 1; s <= JB_STAGE_COUNT; s++)
-        k->stages[s] = stage_status(jb_json_str(jb_json_obj(stages, jb_stage_name(s)), "status", ""));
+        k->stages[s] = stages ? stage_status(jb_json_str(jb_json_obj(stages, jb_stage_name(s)), "status", "skipped")) : JB_REC_NONE;
     for (size_t g = 0; g < r->gate_count; g++)
         k->verdicts[g] = verdict_of(jb_json_str(jb_json_obj(jb_json_obj(record, "gates"), r->gates[g]), "verdict", ""));
     copy_text(k->link, sizeof k->link, jb_json_str(jb_json_obj(inspect, "link"), "status", ""));

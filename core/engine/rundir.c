@@ -14,6 +14,7 @@
 
 #define MANIFEST_MAX ((size_t)64 << 20)
 #define DIFFERENCES_NAMED 6
+#define TREE_DEPTH 16 /* of a Python package */
 
 /* ---- names ----------------------------------------------------------------------------- */
 
@@ -54,7 +55,7 @@ int jb_rundir_find(const char *run, char **out, jb_error *err)
         const char *nearest = n > 0 ? jb_text_nearest(run, (const char *const *)names, (size_t)n) : NULL;
         jb_err(err, JB_ENOTFOUND, "there is no run '%s', neither as a folder nor below runs/", run);
         if (nearest) jb_err_hint(err, "did you mean '%s'?", nearest);
-        else jb_err_hint(err, "give the folder of a run, e.g. runs/<date>-<name>-<hash>");
+        else jb_err_hint(err, "give the folder of a run, e.g. runs/<date>-<name>-<hash>; `jaxbench list runs` names them");
         if (err) err->flags |= JB_ERR_USER;
         if (n >= 0) jb_fs_list_free(names, n);
         return JB_ENOTFOUND;
@@ -139,13 +140,53 @@ static int add_gates(cJSON *gates, cJSON *plugins, const jb_study *s, const jb_r
     return rc;
 }
 
-cJSON *jb_rundir_identity(const jb_study *s, const jb_registry *r, jb_error *err)
+/* Names and hashes of all files below a folder but compiled Python. */
+static int hash_tree(jb_hasher *h, const char *dir, int depth, jb_error *err)
+{
+    char **names = NULL, hash[JB_HASH_HEX];
+    int64_t n = depth < TREE_DEPTH ? jb_fs_list(dir, &names) : -1;
+    int rc = n < 0 ? jb_err(err, JB_EIO, "can't read the folder %s", dir) : 0;
+    for (int64_t i = 0; rc == 0 && i < n; i++) {
+        if (strcmp(names[i], "__pycache__") == 0) continue;
+        char *path = jb_fs_join(dir, names[i]);
+        jb_hasher_field(h, "name", names[i], strlen(names[i]));
+        if (!path) rc = jb_err(err, JB_ENOMEM, "manifest: out of memory");
+        else if (jb_fs_is_dir(path)) rc = hash_tree(h, path, depth + 1, err);
+        else if ((rc = jb_hash_file(path, hash, err)) == 0) jb_hasher_field(h, "file", hash, strlen(hash));
+        jb_hasher_field(h, "end", "", 0); /* of the folder, or of the entry */
+        jb_free(path);
+    }
+    if (n >= 0) jb_fs_list_free(names, n);
+    return rc;
+}
+
+/* The program that judges and its Python package. */
+static int add_worker(cJSON *worker, const jb_layout *l, jb_error *err)
+{
+    char hash[JB_HASH_HEX];
+    char *package = jb_fs_join(l->harness, "jaxbench_harness");
+    jb_hasher *h = jb_hasher_new();
+    int rc = package && h ? 0 : JB_ENOMEM;
+    if (rc == 0 && jb_fs_exists(l->worker)) {
+        rc = jb_hash_file(l->worker, hash, err);
+        if (rc == 0) rc = jb_json_set_str(worker, "jaxbench-worker", hash);
+    }
+    int there = rc == 0 && jb_fs_is_dir(package);
+    if (there) rc = hash_tree(h, package, 0, err);
+    if (h) jb_hasher_done(h, hash);
+    if (there && rc == 0) rc = jb_json_set_str(worker, "jaxbench_harness", hash);
+    jb_free(package);
+    return rc;
+}
+
+cJSON *jb_rundir_identity(const jb_study *s, const jb_registry *r, const jb_layout *l, jb_error *err)
 {
     cJSON *o = cJSON_CreateObject();
     cJSON *plugins = jb_json_add_obj(o, "plugins"), *templates = jb_json_add_obj(o, "templates");
     cJSON *workloads = jb_json_add_obj(o, "workloads"), *gates = jb_json_add_obj(o, "gates");
+    cJSON *worker = jb_json_add_obj(o, "worker");
     const cJSON *timer;
-    int rc = o && plugins && templates && workloads && gates ? 0 : JB_ENOMEM;
+    int rc = o && plugins && templates && workloads && gates && worker ? 0 : JB_ENOMEM;
     for (size_t i = 0; rc == 0 && i < s->method_count; i++) {
         rc = add_plugin(plugins, r, s->methods[i].component);
         if (rc == 0) rc = add_templates(templates, &s->methods[i], err);
@@ -158,6 +199,7 @@ cJSON *jb_rundir_identity(const jb_study *s, const jb_registry *r, jb_error *err
     }
     if (rc == 0) rc = add_gates(gates, plugins, s, r, err);
     if (rc == 0) rc = add_suite(workloads, s);
+    if (rc == 0) rc = add_worker(worker, l, err);
     if (rc == 0) return o;
     if (rc == JB_ENOMEM) jb_err(err, rc, "manifest: out of memory");
     cJSON_Delete(o);
@@ -355,7 +397,7 @@ static int fill(cJSON *doc, const jb_manifest_facts *f, jb_error *err)
     if (rc == 0) rc = put_parts(doc, "backends", s->backends, s->backend_count);
     if (rc == 0) rc = put_prices(doc, s);
     if (rc == 0) rc = put_cells(doc, s);
-    if (rc == 0) rc = put(doc, "identity", jb_rundir_identity(s, f->registry, err));
+    if (rc == 0) rc = put(doc, "identity", jb_rundir_identity(s, f->registry, f->layout, err));
     return rc ? rc : put_study(doc, f);
 }
 

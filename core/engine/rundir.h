@@ -4,6 +4,7 @@
 #ifndef JB_ENGINE_RUNDIR_H
 #define JB_ENGINE_RUNDIR_H
 
+#include "core/base/fs.h"
 #include "core/base/json.h"
 #include "core/study/study.h"
 
@@ -14,15 +15,17 @@ char *jb_rundir_new_name(const char *study_name);
 int jb_rundir_find(const char *run, char **out, jb_error *err);
 
 /* Hashes of all that a verdict or a prompt depends on:
- * {"plugins":{"method/best_of_n":sha},"templates":{},"workloads":{"8p":{variant:sha}},"gates":{}}.
+ * {"plugins":{"method/best_of_n":sha},"templates":{},"workloads":{"8p":{variant:sha}},"gates":{},
+ *  "worker":{"jaxbench-worker":sha,"jaxbench_harness":sha}}; what is not there has no entry.
  * Caller frees; NULL on error. */
-cJSON *jb_rundir_identity(const jb_study *s, const jb_registry *r, jb_error *err);
+cJSON *jb_rundir_identity(const jb_study *s, const jb_registry *r, const jb_layout *l, jb_error *err);
 /* JB_ESTATE naming every entry that changed, came or went. */
 int jb_rundir_same_identity(const cJSON *was, const cJSON *is, jb_error *err);
 
 typedef struct jb_manifest_facts {
     const jb_study *study;
     const jb_registry *registry;
+    const jb_layout *layout;
     const char *run_dir;
     int argc;
     char **argv;

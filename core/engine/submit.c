@@ -149,8 +149,10 @@ static int replay_call(jb_cell *c, jb_op *op, jb_span done, jb_error *err)
     const char *text = jb_json_str(event, "text", NULL), *blob = jb_json_str(event, "text_blob", NULL);
     jb_buf body = JB_BUF_INIT(PROMPT_MAX);
     int rc = 0;
-    if (blob) rc = jb_blob_get(c->e->blobs, blob, PROMPT_MAX, &body, err);
-    else rc = jb_buf_puts(&body, text ? text : "");
+    if (blob) { /* never asked for again: it was paid for */
+        rc = jb_blob_get(c->e->blobs, blob, PROMPT_MAX, &body, err);
+        if (rc != 0) jb_err_context(err, "cell %s, operation %llu: its reply can't be read", c->plan->label, (unsigned long long)op->id);
+    } else rc = jb_buf_puts(&body, text ? text : "");
     if (rc == 0) {
         op->reply_len = body.len;
         op->reply = body.ptr ? jb_buf_detach(&body) : jb_strdup("");
@@ -185,8 +187,9 @@ static int journal_call(jb_cell *c, jb_op *op, const char *role, jb_error *err)
     if (rc == 0) rc = jb_json_set_i64(body, "turn", (int64_t)op->turn);
     if (rc != 0) { jb_err(err, rc, "llm: out of memory"); goto out; }
     rc = op_journal(c, op, hash, "llm", prompt, body, &known, err);
-    if (rc == 0 && known && known->done.seq) {
-        rc = replay_call(c, op, known->done, err);
+    if (rc == 0 && known) { /* a prompt that was lost since is here again, for nothing */
+        rc = jb_blob_put(c->e->blobs, prompt, blob, err);
+        if (rc == 0 && known->done.seq) rc = replay_call(c, op, known->done, err);
         if (rc != 0) jb_engine_fatal(c->e, rc, err);
     }
 out:

@@ -36,6 +36,9 @@ int jb_job_has_final(const cJSON *job); /* any row with `when: final` */
 /* A copy for the final rows of a candidate whose loop record is `record`; with
  * its modules when the store still holds them all (then *needs_source is 0). */
 cJSON *jb_job_final(const cJSON *job, const cJSON *record, int *needs_source);
+/* A limit as a person gave it: a known name, and at least what a right kernel
+ * needs.  JB_EINVAL names the range; a value that is no number is given as 0. */
+int jb_job_check_limit(const char *name, double value, jb_error *err);
 /* A copy that ends at `last_stage` (a name). */
 cJSON *jb_job_until(const cJSON *job, const char *last_stage);
 /* What the verdict on a source depends on: the job without machine paths, and

@@ -10,12 +10,17 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+
+#define OVERDUE_FACTOR 10 /* who keeps talking and never ends gets this many times its patience */
 
 typedef struct job {
     struct job *next;
     uint64_t tag, id; /* id 0: queued */
     uint32_t attempts;
     int cancelled;
+    int64_t patience_ns;           /* pool.h */
+    int64_t began_ns, heard_ns;    /* of this attempt: submitted, last event */
     jb_buf spec;
     char *body;
     size_t body_len;
@@ -33,7 +38,16 @@ struct jb_pool {
     job **tail;
     size_t busy, queued;
     uint64_t next_id;
+    int64_t opened_ns, ended_ns;   /* open; the last end of a job */
+    int heard;                     /* the executor has said something */
 };
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
 
 /* ---- services for the executor -------------------------------------------------- */
 
@@ -69,6 +83,9 @@ int jb_pool_open(const jb_pool_options *o, jb_pool **out, jb_error *err)
     int rc = 0;
     p->o = *o;
     if (p->o.slots < 1) p->o.slots = 1;
+    if (!(p->o.ready_s > 0)) p->o.ready_s = JB_POOL_READY_S;
+    if (!(p->o.margin_s > 0)) p->o.margin_s = JB_POOL_MARGIN_S;
+    p->opened_ns = now_ns();
     p->o.paths.struct_size = sizeof p->o.paths;
     p->tail = &p->jobs;
     p->ops = o->executor->ops;
@@ -110,6 +127,19 @@ void jb_pool_close(jb_pool *p)
     jb_free(p);
 }
 
+/* How long a job may say nothing new. */
+static int64_t patience_of(const jb_pool *p, const cJSON *spec)
+{
+    const cJSON *limits = jb_json_obj(spec, "limits"), *i;
+    double s = p->o.margin_s + jb_json_num(limits, "check_s", 0);
+    cJSON_ArrayForEach(i, limits)
+    {
+        size_t n = strlen(i->string);
+        if (cJSON_IsNumber(i) && i->valuedouble > 0 && n > 2 && strcmp(i->string + n - 2, "_s") == 0) s += i->valuedouble;
+    }
+    return s < 1e8 ? (int64_t)(s * 1e9) : (int64_t)1e17;
+}
+
 int jb_pool_submit(jb_pool *p, uint64_t tag, cJSON *spec, jb_view body, jb_error *err)
 {
     job *j = jb_alloc(sizeof *j);
@@ -118,6 +148,7 @@ int jb_pool_submit(jb_pool *p, uint64_t tag, cJSON *spec, jb_view body, jb_error
     j->tag = tag;
     j->spec = (jb_buf)JB_BUF_INIT(JB_JSON_MAX_BYTES);
     j->body = jb_alloc((size_t)body.len + 1);
+    j->patience_ns = patience_of(p, spec);
     rc = j->body ? jb_json_print(spec, &j->spec) : JB_ENOMEM;
     if (rc != 0) goto out;
     if (body.len) memcpy(j->body, body.ptr, (size_t)body.len);
@@ -132,16 +163,18 @@ out:
     return jb_err(err, rc, "executor: a job does not fit into memory");
 }
 
+static void ask_to_cancel(jb_pool *p, const job *j)
+{
+    jb_error ignored = JB_ERROR_INIT; /* a refusal changes nothing */
+    if (p->ops->cancel) p->ops->cancel(p->executor, j->id, &ignored);
+}
+
 void jb_pool_cancel(jb_pool *p, uint64_t tag)
 {
     for (job *j = p->jobs; j; j = j->next) {
         if (j->tag != tag || j->cancelled) continue;
         j->cancelled = 1;
-        /* A refusal changes nothing: the job then ends as it would have. */
-        if (j->id && p->ops->cancel) {
-            jb_error ignored = JB_ERROR_INIT;
-            p->ops->cancel(p->executor, j->id, &ignored);
-        }
+        if (j->id) ask_to_cancel(p, j);
         return;
     }
 }
@@ -166,6 +199,7 @@ int jb_pool_pump(jb_pool *p, jb_error *err)
         if (rc != 0) return jb_err_context(err, "executor %s", p->o.executor->name), rc;
         j->id = id;
         j->attempts++;
+        j->began_ns = j->heard_ns = now_ns();
         p->queued--;
         p->busy++;
     }
@@ -196,6 +230,7 @@ static int end_job(jb_pool *p, job *j, cJSON *record, jb_pool_event *out, jb_err
 {
     *out = (jb_pool_event){ JB_POOL_DONE, j->attempts, j->tag, record, j->cancelled };
     if (!out->record) out->record = infra_record(j->cancelled ? "cancelled" : j->lost.message);
+    p->ended_ns = now_ns();
     unlink_job(p, j);
     job_free(j);
     return out->record ? 1 : jb_err(err, JB_ENOMEM, "executor: out of memory");
@@ -225,6 +260,8 @@ static int lost_job(jb_pool *p, job *j, const jb_error *why, jb_pool_event *out,
 static int take(jb_pool *p, const jb_job_event *e, jb_pool_event *out, jb_error *err)
 {
     job *j = job_by_id(p, e->job);
+    p->heard = 1;
+    if (j) j->heard_ns = now_ns();
     if (e->kind != JB_EXECUTOR_READY && !j) return 0; /* late news of an earlier attempt */
     if (e->kind == JB_JOB_LOST) return lost_job(p, j, &e->error, out, err);
     jb_error bad = JB_ERROR_INIT;
@@ -250,6 +287,33 @@ static int take(jb_pool *p, const jb_job_event *e, jb_pool_event *out, jb_error 
     }
 }
 
+static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* The executor has nothing to say: is it overdue?  As jb_pool_next. */
+static int look_at_the_clock(jb_pool *p, jb_pool_event *out, jb_error *err)
+{
+    int64_t now = now_ns();
+    const char *name = p->o.executor->name;
+    int never_ready = !p->heard && (double)(now - p->opened_ns) > p->o.ready_s * 1e9;
+    for (job *j = p->jobs; j; j = j->next) {
+        if (!j->id) continue;
+        if (never_ready) {
+            snprintf(j->lost.message, sizeof j->lost.message,
+                     "executor %s: it was not ready within %.6g s of its start and said nothing; `jaxbench doctor` shows what its worker lacks", name, p->o.ready_s);
+            ask_to_cancel(p, j);
+            return end_job(p, j, NULL, out, err);
+        }
+        int64_t quiet = now - latest(j->heard_ns, p->ended_ns), whole = now - latest(j->began_ns, p->ended_ns);
+        if (quiet <= j->patience_ns && whole <= OVERDUE_FACTOR * j->patience_ns) continue;
+        snprintf(j->lost.message, sizeof j->lost.message, "executor %s: no answer about the job %s %.6g s (the sum of its limits and a margin%s); it is given up", name,
+                 quiet > j->patience_ns ? "and no news of it for" : "within", (double)(quiet > j->patience_ns ? j->patience_ns : OVERDUE_FACTOR * j->patience_ns) / 1e9,
+                 quiet > j->patience_ns ? "" : ", ten times");
+        ask_to_cancel(p, j);
+        return end_job(p, j, NULL, out, err);
+    }
+    return 0;
+}
+
 int jb_pool_next(jb_pool *p, jb_pool_event *out, jb_error *err)
 {
     for (job *j = p->jobs; j; j = j->next) /* cancelled before they began */
@@ -259,7 +323,7 @@ int jb_pool_next(jb_pool *p, jb_pool_event *out, jb_error *err)
         jb_arena_reset(p->arena);
         int rc = p->ops->next(p->executor, &e, err);
         if (rc < 0) return jb_err_context(err, "executor %s", p->o.executor->name), rc;
-        if (rc == 0) return 0;
+        if (rc == 0) return look_at_the_clock(p, out, err);
         rc = take(p, &e, out, err);
         if (rc != 0) return rc;
     }

@@ -2,8 +2,18 @@
 /* core/evaluate/pool.h - jobs through an executor plugin: a queue, a number of
  * slots, retries of what the infrastructure lost.  `run` and `eval` share it.
  *
- * One thread, never blocking: poll jb_pool_fd, then call jb_pool_next until it
- * returns 0.  Every submitted job ends in exactly one JB_POOL_DONE. */
+ * One thread, never blocking: poll jb_pool_fd for a second at most, then call
+ * jb_pool_next until it returns 0.  Every submitted job ends in exactly one
+ * JB_POOL_DONE, also when the executor says nothing any more: jb_pool_next is
+ * where the pool looks at the clock.
+ *
+ *   READY        no event within ready_s of open: what it was given ends as `infra`,
+ *                and whatever it is given later at once, until it says something
+ *   a job        nothing new of it for `patience`, or no end within ten times
+ *                that: its record is `infra`, and it is cancelled
+ *   patience     the sum of the job's limits in seconds, check_s a second time (a
+ *                checker has its own), and margin_s; the end of another job, which
+ *                may have held what this one waits for, starts both anew */
 #ifndef JB_EVALUATE_POOL_H
 #define JB_EVALUATE_POOL_H
 
@@ -18,9 +28,13 @@ typedef struct jb_pool_options {
     jb_paths_service paths;       /* strings live as long as the pool */
     int64_t slots;                /* jobs in the executor at a time, >= 1 */
     int64_t infra_retries;        /* how often a lost job is tried again */
+    double ready_s, margin_s;     /* of the watch above; 0: JB_POOL_READY_S, JB_POOL_MARGIN_S */
     void (*log)(void *ctx, uint32_t level, jb_view text); /* nullable */
     void *log_ctx;
 } jb_pool_options;
+
+#define JB_POOL_READY_S 120.0  /* a cold start imports jax from a slow disk */
+#define JB_POOL_MARGIN_S 120.0 /* set-up of children, the cache, a busy machine */
 
 #define JB_POOL_DONE 1u
 #define JB_POOL_PROGRESS 2u

@@ -26,4 +26,8 @@ int jb_report_print(const cJSON *report, FILE *out, const jb_report_style *style
 /* The letter of an outcome in a strip: '+' ok, 'x' wrong, ... */
 char jb_report_letter(uint32_t outcome);
 
+/* The document of jb_missing_bodies (core/engine/missing.h), for a person: which
+ * bodies, what still works, what to do.  NULL prints nothing. */
+void jb_report_print_missing(const cJSON *missing, FILE *out, const jb_report_style *style);
+
 #endif

@@ -319,10 +319,38 @@ static void print_ledger(const page *p, const cJSON *r)
                 jb_json_num(cost, "compile_s", 0), jb_json_num(cost, "check_s", 0), jb_json_num(cost, "wall_s", 0));
 }
 
+/* ---- what the folder lacks ---------------------------------------------------------------- */
+
+static const struct { const char *kind, *then; } BODIES[] = {
+    { "prompts", "resume makes them again" },
+    { "replies", "resume refuses without them: they were paid for" },
+    { "modules", "final rows trace the source again" },
+};
+
+void jb_report_print_missing(const cJSON *missing, FILE *out, const jb_report_style *style)
+{
+    page p = { out, style };
+    if (!missing) return;
+    fprintf(out, "%sThe folder lacks bodies that its journal names (blobs/):%s\n", mark(&p, 'y'), mark(&p, '0'));
+    for (size_t i = 0; i < sizeof BODIES / sizeof BODIES[0]; i++) {
+        const cJSON *o = jb_json_obj(missing, BODIES[i].kind), *name;
+        int64_t count = jb_json_i64(o, "missing", 0), told = 0;
+        if (!o) continue;
+        fprintf(out, "  %lld of %lld %s are missing: ", (long long)count, (long long)jb_json_i64(o, "named", 0), BODIES[i].kind);
+        cJSON_ArrayForEach(name, jb_json_obj(o, "first"))
+        {
+            fprintf(out, "%s%.16s", told++ ? ", " : "", cJSON_IsString(name) ? name->valuestring : "?");
+        }
+        fprintf(out, "%s; %s\n", count > told ? ", ..." : "", BODIES[i].then);
+    }
+    fputs("  The numbers of the report and the files below cells/ need none of them. Next: restore blobs/ from a copy of the run.\n", out);
+}
+
 int jb_report_print(const cJSON *report, FILE *out, const jb_report_style *style)
 {
     page p = { out, style };
     print_head(&p, report);
+    jb_report_print_missing(jb_json_obj(report, "missing"), out, style);
     print_methods(&p, report);
     print_cells(&p, report);
     print_stages(&p, report);

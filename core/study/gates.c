@@ -106,6 +106,13 @@ static int add(jb_reading *r, const jb_yaml *node, jb_gateset *g)
     return 0;
 }
 
+jb_gateset *jb_study_headline(jb_gateset *const *sets, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(jb_gateset_name(sets[i]), "robust")) return sets[i];
+    return count ? sets[count - 1] : NULL;
+}
+
 static int read_one(jb_reading *r, const jb_yaml *n)
 {
     jb_gateset *g = NULL;
@@ -155,8 +162,6 @@ int jb_study_read_gates(jb_reading *r, const jb_yaml *n)
         for (size_t i = 0; i < n->count && !status; i++) status = read_one(r, n->items[i]);
     }
     if (status) return status;
-    s->headline = s->gates[s->gate_count - 1];
-    for (size_t i = 0; i < s->gate_count; i++)
-        if (!strcmp(jb_gateset_name(s->gates[i]), "robust")) s->headline = s->gates[i];
+    s->headline = jb_study_headline(s->gates, s->gate_count);
     return 0;
 }

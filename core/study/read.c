@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/evaluate/job.h"
 #include "core/options/options.h"
 
 #include <jaxbench/method.h>
@@ -21,7 +22,7 @@
 
 static const char *const VARIANTS[] = { "published", "repaired" };
 static const char *const ISOLATIONS[] = { "required", "best-effort" };
-static const char *const SKIPPABLE[] = { "compile", "check", "time" }; /* the rest is the trust boundary */
+const char *const jb_study_skippable[] = { "compile", "check", "time", NULL }; /* the rest is the trust boundary */
 static const char *const LIMITS[] = { "trace_s", "inspect_s", "compile_s", "check_s", "reference_s", "memory_mb" };
 static const char *const PART_KEYS[] = { "name", "use" };
 static const char *const BACKEND_KEYS[] = { "name", "use", "limits", "timeouts" };
@@ -148,7 +149,7 @@ static int read_skip(jb_reading *r, const jb_yaml *n)
     int status = s->skip ? 0 : no_memory(r);
     for (size_t i = 0; i < n->count && !status; i++) {
         const char *word = NULL;
-        status = read_word(r, n->items[i], "stage to skip", SKIPPABLE, COUNT(SKIPPABLE), &word);
+        status = read_word(r, n->items[i], "stage to skip", jb_study_skippable, COUNT(jb_study_skippable) - 1, &word);
         if (!status) status = keep(r, &s->skip[s->skip_count++], word);
     }
     return status;
@@ -156,6 +157,7 @@ static int read_skip(jb_reading *r, const jb_yaml *n)
 
 static int read_limits(jb_reading *r, const jb_yaml *n)
 {
+    jb_error why = JB_ERROR_INIT;
     int status = jb_yaml_only_keys(r->doc, n, LIMITS, COUNT(LIMITS), r->err);
     if (!status && !(r->s->limits = cJSON_CreateObject())) status = no_memory(r);
     for (size_t i = 0; i < n->count && !status; i++) {
@@ -163,8 +165,11 @@ static int read_limits(jb_reading *r, const jb_yaml *n)
         const char *key = n->keys[i]->text;
         status = jb_yaml_f64(r->doc, n->items[i], &v, r->err);
         if (status) jb_err_context(r->err, "limit %s", key);
-        else if (!(v > 0)) status = jb_yaml_error(r->doc, n->items[i], r->err, JB_EINVAL, "limit %s must be above 0", key);
         else if (jb_json_set_num(r->s->limits, key, v)) status = no_memory(r);
+        if (!status && jb_job_check_limit(key, v, &why)) {
+            status = jb_yaml_error(r->doc, n->items[i], r->err, JB_EINVAL, "%s", why.message);
+            jb_err_hint(r->err, "%s", why.hint);
+        }
     }
     return status;
 }

@@ -121,17 +121,46 @@ static size_t asked_shapes(const jb_study *s, const jb_workload *w, const char *
     return n > before ? n : add_once(shapes, n, w, "gate");
 }
 
+static int skips(const jb_study *s, const char *stage)
+{
+    for (size_t i = 0; i < s->skip_count; i++)
+        if (!strcmp(s->skip[i], stage)) return 1;
+    return 0;
+}
+
+/* Whether the TPU compiler and a timer are asked, and what a time is worth. */
+static void describe_speed(const jb_study *s, jb_buf *out)
+{
+    const char *shape = s->timed_shape ? s->timed_shape : "full";
+    const cJSON *t, *timers = skips(s, "time") ? NULL : s->timers;
+    if (skips(s, "compile")) jb_buf_puts(out, "It is not compiled for the TPU here. ");
+    else jb_buf_printf(out, "The TPU compiler must accept it at the shape %s. ", shape);
+    if (cJSON_GetArraySize(timers) == 0) {
+        jb_buf_puts(out, "Speed is not measured here.");
+        return;
+    }
+    jb_buf_printf(out, "Right kernels are timed at the shape %s beside the reference as XLA compiles it, by", shape);
+    cJSON_ArrayForEach(t, timers) jb_buf_printf(out, "%s `%s`", t == timers->child ? "" : ",", jb_json_str(t, "use", "?"));
+    jb_buf_puts(out, "; only times of a real device count as speed.");
+}
+
 cJSON *jb_study_facts(const jb_study *s, const jb_workload *w, jb_error *err)
 {
     const char *shapes[MAX_SHAPES];
     size_t n = asked_shapes(s, w, shapes);
-    jb_buf judged = JB_BUF_INIT(1u << 20);
+    jb_buf judged = JB_BUF_INIT(1u << 20), speed = JB_BUF_INIT(4096);
+    if (s->gate_count > 1)
+        jb_buf_printf(&judged, "The gate set `%s` decides whether a kernel is right; the others are reported beside it.\n\n",
+                      jb_gateset_name(jb_study_headline(s->gates, s->gate_count)));
+    describe_speed(s, &speed);
     for (size_t i = 0; i < s->gate_count; i++) {
         if (i) jb_buf_puts(&judged, "\n");
         jb_gateset_describe(s->gates[i], s->check_shape, &judged);
     }
-    cJSON *facts = judged.status ? NULL : jb_workload_facts_for(w, s->variant, shapes, n, judged.ptr, err);
-    if (judged.status) jb_err(err, JB_ENOMEM, "out of memory describing the gates");
+    int failed = judged.status || speed.status;
+    cJSON *facts = failed ? NULL : jb_workload_facts_for(w, s->variant, shapes, n, judged.ptr, speed.ptr, err);
+    if (failed) jb_err(err, JB_ENOMEM, "out of memory describing the gates");
     jb_buf_free(&judged);
+    jb_buf_free(&speed);
     return facts;
 }

@@ -119,6 +119,12 @@ void jb_study_free(jb_study *s);
  * its gates judge): name -> text.  Caller frees; NULL on error. */
 cJSON *jb_study_facts(const jb_study *s, const jb_workload *w, jb_error *err);
 
+/* The set that the outcome follows: `robust` if it is there, else the last; NULL of none. */
+jb_gateset *jb_study_headline(jb_gateset *const *sets, size_t count);
+
+/* Stages that may be left out (`skip:`, --skip); NULL-terminated. */
+extern const char *const jb_study_skippable[];
+
 /* Check every row of a set against the option tables of its checkers. */
 int jb_study_check_gates(const jb_registry *r, const jb_gateset *g, jb_error *err);
 /* A gate set by name (<suite_root>/gates/<name>.yaml, nearest name on error) or

@@ -15,7 +15,7 @@
 
 struct ask {
     const jb_workload *w;
-    const char *variant, *judged;
+    const char *variant, *judged, *speed;
     const char *shapes[MAX_SHAPES];
     cJSON *resolved[MAX_SHAPES];
     size_t shape_count;
@@ -70,7 +70,34 @@ static void fact_name(const struct ask *a, jb_buf *out) { jb_buf_puts(out, a->w-
 static void fact_summary(const struct ask *a, jb_buf *out) { jb_buf_puts(out, jb_json_str(a->w->spec, "summary", "")); }
 static void fact_formula(const struct ask *a, jb_buf *out) { jb_buf_puts(out, jb_json_str(a->w->spec, "formula", "")); }
 static void fact_judged(const struct ask *a, jb_buf *out) { jb_buf_puts(out, a->judged ? a->judged : ""); }
-static void fact_source(const struct ask *a, jb_buf *out) { jb_buf_append(out, a->w->source, a->w->source_len); }
+static void fact_speed(const struct ask *a, jb_buf *out) { jb_buf_puts(out, a->speed ? a->speed : "Speed is not measured."); }
+
+/* Which variant the text is of, and who draws the inputs. */
+static void fact_variant(const struct ask *a, jb_buf *out)
+{
+    static const char *const SAME = "the two variants compute the same and differ in their inputs",
+                             *const OTHER = "the other variant computes something else";
+    jb_buf_printf(out, "This is the variant `%s`; %s. The harness draws all inputs (one set of them is a draw): `published` ones as `create_inputs` does, `repaired` ones %s. "
+                  "Your file needs no `create_inputs`.", a->variant, jb_json_bool(a->w->spec, "same_formula", 1) ? SAME : OTHER,
+                  strcmp(a->variant, "repaired") ? "otherwise" : "as the table of inputs says");
+}
+
+
+/* Without the comment and docstring at its head, which speak to people who have the suite at hand. */
+static void fact_source(const struct ask *a, jb_buf *out)
+{
+    const char *s = a->w->source, *end = s + a->w->source_len;
+    while (s < end && (*s == '#' || *s == '\n')) {
+        const char *lf = memchr(s, '\n', (size_t)(end - s));
+        s = lf ? lf + 1 : end;
+    }
+    if (end - s > 3 && !memcmp(s, "\"\"\"", 3)) {
+        const char *close = memmem(s + 3, (size_t)(end - s - 3), "\"\"\"", 3);
+        if (close) s = close + 3;
+    }
+    while (s < end && *s == '\n') s++;
+    jb_buf_append(out, s, (size_t)(end - s));
+}
 
 static void fact_signature(const struct ask *a, jb_buf *out)
 {
@@ -161,6 +188,7 @@ static const struct { const char *key; void (*write)(const struct ask *a, jb_buf
     { "formula", fact_formula },       { "signature", fact_signature }, { "inputs_table", fact_inputs },
     { "shapes_table", fact_shapes },   { "config_table", fact_config }, { "full_shape", fact_full_shape },
     { "policies", fact_policies },     { "judged", fact_judged },     { "reference_source", fact_source },
+    { "variant", fact_variant },       { "speed", fact_speed },
 };
 
 /* ---- all of them -------------------------------------------------------------- */
@@ -175,10 +203,10 @@ static int add_fact(cJSON *o, const char *key, const jb_buf *text)
 }
 
 cJSON *jb_workload_facts_for(const jb_workload *w, const char *variant, const char *const *shapes, size_t shape_count,
-                             const char *judged, jb_error *err)
+                             const char *judged, const char *speed, jb_error *err)
 {
     static const char *const usual[] = { "full", "gate", "ragged" };
-    struct ask a = { .w = w, .variant = variant, .judged = judged };
+    struct ask a = { .w = w, .variant = variant, .judged = judged, .speed = speed };
     jb_buf text = JB_BUF_INIT(MAX_FACT);
     cJSON *o = NULL;
     int status = 0, given = shapes != NULL;
@@ -205,5 +233,5 @@ cJSON *jb_workload_facts_for(const jb_workload *w, const char *variant, const ch
 
 cJSON *jb_workload_facts(const jb_workload *w, const char *variant, jb_error *err)
 {
-    return jb_workload_facts_for(w, variant, NULL, 0, NULL, err);
+    return jb_workload_facts_for(w, variant, NULL, 0, NULL, NULL, err);
 }

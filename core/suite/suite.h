@@ -34,9 +34,10 @@ cJSON *jb_workload_resolve(const jb_workload *w, const char *shape, jb_error *er
 cJSON *jb_workload_facts(const jb_workload *w, const char *variant, jb_error *err);
 
 /* The same for the shapes that will be asked for (NULL: full, gate and ragged where there is one) and with what
- * the gate sets judge in words (jb_gateset_describe; NULL: ""). */
+ * the gate sets judge in words (jb_gateset_describe; NULL: "") and whether the TPU
+ * compiler and a timer are asked (NULL: speed is not measured). */
 cJSON *jb_workload_facts_for(const jb_workload *w, const char *variant, const char *const *shapes, size_t shape_count,
-                             const char *judged, jb_error *err);
+                             const char *judged, const char *speed, jb_error *err);
 
 /* Integer expression over symbols: + - * / // ^ ( ) and numbers, double arithmetic. */
 int jb_expr_eval(const char *text, const cJSON *symbols, double *out, jb_error *err);

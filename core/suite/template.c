@@ -47,6 +47,12 @@ static int unknown_key(const struct render *r, const char *key, int line)
     return JB_EINVAL;
 }
 
+/* At `at`, behind a key: the end of its line when the key stood alone on it. */
+static int alone(jb_view text, const char *key, const char *at)
+{
+    return (key == text.ptr || key[-1] == '\n') && at < text.ptr + text.len && *at == '\n';
+}
+
 static int put_value(const struct render *r, const char *key, int line, jb_buf *out)
 {
     for (uint32_t k = 0; k + 1 < r->pair_count; k += 2)
@@ -99,9 +105,14 @@ int jb_template_render(const char *name, jb_view text, const jb_view *pairs, uin
             continue;
         }
         char key[MAX_KEY];
+        const char *open = at;
+        uint64_t before = out->len;
         at += 2;
         status = read_key(&r, &at, end, line, key);
         if (!status) status = put_value(&r, key, line, out);
+        if (status || out->len != before || !alone(text, open, at)) continue;
+        at++, line++;
+        if (at < end && *at == '\n') at++, line++; /* and one blank line of the two around it */
     }
     if (status && out->status == status) jb_err(err, status, "%s: the rendered text is too long or memory is out", name);
     return status;

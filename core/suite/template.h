@@ -3,6 +3,8 @@
  *
  * Spaces inside the braces are allowed; "{{{{" stands for two braces.  Values
  * are put in as they are and never read again, so a value can't inject a key.
+ * A line that is one key alone goes away when its value is empty, and a blank
+ * line behind it too.
  * No conditions, no loops: a template stays readable as the text it makes. */
 #ifndef JB_SUITE_TEMPLATE_H
 #define JB_SUITE_TEMPLATE_H

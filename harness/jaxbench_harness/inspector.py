@@ -20,6 +20,7 @@ from .inspection.analysis import Analysis
 from .inspection.ir import Refused
 
 RESULT = 32  # JB_FRAME_RESULT
+WORDS = {link.DOUBTFUL: link.UNPROVEN}  # a link is structural, unproven or a mismatch; that a doubt costs the outcome is a finding
 ORDER = ("not-pallas", "wrong", "suspicious", "inconclusive", "")  # of findings: the first one's outcome counts, labels are last
 
 
@@ -79,7 +80,7 @@ def conclude(job, shapes, analyses):
     cpu = {name.partition("/")[0]: a for name, a in analyses.items() if name.endswith("/cpu")}
     main_shape, checked, found = timed_shape(job), list(dict.fromkeys(job.get("check_shapes") or [])), []
     main_ = tpu[main_shape]
-    note = f.not_pallas(main_)
+    note = f.not_pallas(main_, shapes[main_shape].get("flops"))
     if note:
         found.append(note)
     if not note or note["id"] != "not-pallas":
@@ -92,13 +93,15 @@ def conclude(job, shapes, analyses):
     tied = _link(shapes, checked, main_shape, tpu, cpu)
     if tied.status == link.MISMATCH:
         found.append(f.finding("link-mismatch", "suspicious", tied.detail))
+    elif tied.status == link.DOUBTFUL:
+        found.append(f.finding("link-doubtful", "inconclusive", tied.detail))
     elif tied.status == link.UNPROVEN:
         found.append(f.finding("link-unproven", "", tied.detail))
     found.sort(key=lambda note: ORDER.index(note["outcome"]))
     return {"status": "ok", "findings": found, "kernels": len(main_.live_kernels),
             "flops": {"kernels": flops.total(main_.kernel_run), "total": flops.total(main_.run), "share": round(f.share(main_), 4)},
             "bytes": {"kernels": float(main_.kernel_run[flops.BYTES]), "total": float(main_.run[flops.BYTES])},
-            "coverage": main_.coverage.json(), "link": {"status": tied.status, "detail": tied.detail}}
+            "coverage": main_.coverage.json(), "link": {"status": WORDS.get(tied.status, tied.status), "detail": tied.detail}}
 
 
 def _other_shapes(found, main_shape, main_, tpu):
@@ -135,6 +138,8 @@ def _data(found, main_shape, tpu, shapes):
 
 
 def _link(shapes, checked, main_shape, tpu, cpu):
+    """What the platforms of every checked shape differ in, and the timed shape from the checked ones.  The first checked shape is
+    the one whose gates decide; a doubt that only another raises is a label."""
     verdict = link.Verdict()
     if not checked:
         verdict.say(link.UNPROVEN, "nothing is executed: no shape is checked")
@@ -143,7 +148,9 @@ def _link(shapes, checked, main_shape, tpu, cpu):
             verdict.say(link.UNPROVEN, "module %s/%s is missing" % (shape, "cpu" if shape in tpu else "tpu"))
             continue
         link.platforms(verdict, shape, tpu[shape], cpu[shape])
-        if shape != main_shape:
-            link.shapes(verdict, shape, tpu[shape], shapes[shape].get("flops"),
-                        main_shape, tpu[main_shape], shapes[main_shape].get("flops"))
+        if shape == main_shape:
+            continue
+        this = link.Verdict()
+        link.shapes(this, shape, tpu[shape], shapes[shape].get("flops"), main_shape, tpu[main_shape], shapes[main_shape].get("flops"))
+        verdict.say(link.UNPROVEN if this.status == link.DOUBTFUL and shape != checked[0] else this.status, this.detail)
     return verdict

@@ -118,8 +118,9 @@ typedef struct jb_checker_ops {
     int (*create)(const jb_host *host, const void *config, void **out, jb_error *err);
     void (*destroy)(void *self); /* NULL is allowed */
     int (*needs)(void *self, jb_checker_needs *out, jb_error *err);
-    /* Judge one trial.  An error return means the checker broke (outcome
-     * infra), never that the candidate is wrong.  [instance] */
+    /* Judge one trial.  An error return, a score that is NaN or below 0, a crash
+     * or a hang means the checker broke (outcome infra, by name), never that the
+     * candidate is wrong.  [instance] */
     int (*trial)(void *self, const jb_trial *trial, jb_trial_result *out, jb_error *err);
     /* Optional.  NULL: the host combines the trials (fail if one fails,
      * inconclusive if none informative is left, else pass).  `inspection` is

@@ -191,6 +191,9 @@ class Run:
             said.append("Tiny shapes test the program itself: nothing here is a ranking.")
         if not r.get("complete"):
             said.append("This run is not complete; the page shows what its journal held.")
+        lost = ["%s of %s %s" % (m.get("missing", "?"), m.get("named", "?"), what) for what, m in _get(r, "missing", default={}).items() if isinstance(m, dict)]
+        if lost:
+            said.append("The run's folder lacks bodies that its journal names: %s." % ", ".join(lost))
         return said
 
     @property

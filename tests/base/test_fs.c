@@ -83,6 +83,72 @@ START_TEST(reads_whole_files_up_to_the_cap)
 }
 END_TEST
 
+/* Nothing here may wait: not for a writer, a reader or a device. */
+START_TEST(what_is_no_regular_file_is_refused_at_once)
+{
+    char *dir = new_folder(), *fifo = jb_fs_join(dir, "fifo"), *link = jb_fs_join(dir, "link");
+    ck_assert_int_eq(mkfifo(fifo, 0600), 0);
+    ck_assert_int_eq(symlink(fifo, link), 0);
+    const struct { const char *path, *words; } KINDS[] = { { fifo, "it is a pipe" }, { link, "it is a pipe" }, { dir, "it is a folder" }, { "/dev/zero", "it is a device" } };
+    static const int FLAGS[] = { O_RDONLY, O_WRONLY | O_APPEND, O_RDWR | O_CREAT };
+    for (size_t i = 0; i < sizeof KINDS / sizeof KINDS[0]; i++) {
+        jb_error err = JB_ERROR_INIT;
+        jb_buf b = JB_BUF_INIT(100);
+        ck_assert_int_eq(jb_fs_read(KINDS[i].path, 100, &b, &err), JB_EINVAL);
+        ck_assert_msg(strstr(err.message, KINDS[i].words) && strstr(err.message, KINDS[i].path), "%s: %s", KINDS[i].path, err.message);
+        jb_buf_free(&b);
+        for (size_t k = 0; k < sizeof FLAGS / sizeof FLAGS[0]; k++) {
+            int fd = jb_fs_open(KINDS[i].path, FLAGS[k], &err);
+            ck_assert_msg(fd == JB_EINVAL, "%s, flags %d: %d %s", KINDS[i].path, FLAGS[k], fd, err.message);
+        }
+    }
+    jb_error err = JB_ERROR_INIT;
+    char *fresh = jb_fs_join(dir, "fresh");
+    ck_assert_int_eq(jb_fs_open(fresh, O_RDONLY, &err), JB_ENOTFOUND);
+    int fd = jb_fs_open(fresh, O_WRONLY | O_CREAT, &err);
+    ck_assert_msg(fd >= 0, "%s", err.message);
+    ck_assert_int_eq(write(fd, "x", 1), 1);
+    close(fd);
+    jb_free(fresh);
+    jb_free(fifo);
+    jb_free(link);
+    drop_folder(dir);
+}
+END_TEST
+
+START_TEST(a_private_folder_is_ours_alone)
+{
+    char *dir = new_folder(), *path = jb_fs_join(dir, "own"), *link = jb_fs_join(dir, "link"), *file = jb_fs_join(dir, "file");
+    jb_error err = JB_ERROR_INIT;
+    struct stat st;
+    mode_t was = umask(0);
+    ck_assert_msg(jb_fs_private_dir(path, &err) == 0, "%s", err.message);
+    umask(was);
+    ck_assert_int_eq(lstat(path, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777, 0700);
+    ck_assert_int_eq(jb_fs_private_dir(path, &err), 0); /* there already */
+    ck_assert_int_eq(chmod(path, 0750), 0);
+    ck_assert_int_eq(jb_fs_private_dir(path, &err), JB_EPERM);
+    ck_assert_ptr_nonnull(strstr(err.message, "open to other users"));
+    ck_assert_int_eq(chmod(path, 0700), 0);
+    ck_assert_int_eq(symlink(path, link), 0);
+    ck_assert_int_eq(jb_fs_private_dir(link, &err), JB_EPERM);
+    ck_assert_ptr_nonnull(strstr(err.message, "is a link"));
+    put(dir, "file", "x");
+    ck_assert_int_eq(jb_fs_private_dir(file, &err), JB_EPERM);
+    ck_assert_ptr_nonnull(strstr(err.message, "is no folder"));
+    if (geteuid() == 0) { /* only root can make somebody else's */
+        ck_assert_int_eq(chown(path, 12345, 12345), 0);
+        ck_assert_int_eq(jb_fs_private_dir(path, &err), JB_EPERM);
+        ck_assert_ptr_nonnull(strstr(err.message, "belongs to another user"));
+    }
+    jb_free(path);
+    jb_free(link);
+    jb_free(file);
+    drop_folder(dir);
+}
+END_TEST
+
 START_TEST(reading_appends)
 {
     char *dir = new_folder(), *path = jb_fs_join(dir, "f");
@@ -289,7 +355,7 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = { joining_and_parents, reads_whole_files_up_to_the_cap, reading_appends, writes_replace_and_leave_nothing_behind,
+    const TTest *const tests[] = { joining_and_parents, reads_whole_files_up_to_the_cap, what_is_no_regular_file_is_refused_at_once, a_private_folder_is_ours_alone, reading_appends, writes_replace_and_leave_nothing_behind,
                                    concurrent_writers_leave_one_whole_content, folders_are_made_with_parents, listing_is_sorted_and_skips_dot_files,
                                    removal_and_size_do_not_follow_links, trees_too_deep_are_refused_not_overflowed, every_allocation_may_fail };
     return RUN_SUITE("fs", tests);

@@ -70,7 +70,7 @@ START_TEST(files)
     ck_assert_int_eq(unlink(path), 0);
     ck_assert_int_eq(jb_hash_file(path, hex, &err), JB_ENOTFOUND);
     ck_assert_ptr_nonnull(strstr(err.message, path));
-    ck_assert_int_eq(jb_hash_file(dir, hex, &err), JB_EIO); /* a folder */
+    ck_assert_int_eq(jb_hash_file(dir, hex, &err), JB_EINVAL); /* a folder */
     jb_free(data);
     jb_free(path);
     drop_folder(dir);

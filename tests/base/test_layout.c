@@ -13,10 +13,10 @@ static int print_layout(void)
     jb_layout l;
     jb_error err = JB_ERROR_INIT;
     if (jb_layout_find(&l, &err)) {
-        printf("error %s", err.message);
+        printf("error %s%s%s", err.message, err.hint[0] ? "; " : "", err.hint);
         return 1;
     }
-    printf("root=%s\nworker=%s\nsuite=%s\nplugins=%s\ncache=%s\n", l.root, l.worker, l.suite, l.plugins, l.cache);
+    printf("root=%s\nworker=%s\nharness=%s\nsuite=%s\nplugins=%s\ncache=%s\n", l.root, l.worker, l.harness, l.suite, l.plugins, l.cache);
     jb_layout_free(&l);
     return 0;
 }
@@ -28,7 +28,7 @@ static void open_base(void)
     char *made = new_folder();
     base = realpath(made, NULL);
     jb_free(made);
-    static const char *const variables[] = { "JAXBENCH_SUITE", "JAXBENCH_PLUGIN_PATH", "JAXBENCH_WORKER", "JAXBENCH_CACHE", "XDG_CACHE_HOME", "XDG_DATA_HOME" };
+    static const char *const variables[] = { "JAXBENCH_SUITE", "JAXBENCH_PLUGIN_PATH", "JAXBENCH_WORKER", "JAXBENCH_HARNESS", "JAXBENCH_CACHE", "XDG_CACHE_HOME", "XDG_DATA_HOME" };
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) unsetenv(variables[i]);
     setenv("HOME", base, 1);
 }
@@ -86,7 +86,7 @@ static void put_cache(const char *name, const char *source)
     jb_free(text);
 }
 
-#define BUILD_TREE "root=@/src\nworker=@/b/jaxbench-worker\nsuite=@/src/suite\nplugins=@/b/plugins\ncache=@/.cache/jaxbench\n"
+#define BUILD_TREE "root=@/src\nworker=@/b/jaxbench-worker\nharness=@/src/harness\nsuite=@/src/suite\nplugins=@/b/plugins\ncache=@/.cache/jaxbench\n"
 
 START_TEST(a_build_tree_is_found_from_every_program_in_it)
 {
@@ -101,7 +101,7 @@ END_TEST
 
 START_TEST(an_installation_is_found_even_inside_a_build_tree)
 {
-    static const char want[] = "root=@/b/stage\nworker=@/b/stage/libexec/jaxbench/jaxbench-worker\nsuite=@/b/stage/share/jaxbench/suite\n"
+    static const char want[] = "root=@/b/stage\nworker=@/b/stage/libexec/jaxbench/jaxbench-worker\nharness=@/b/stage/share/jaxbench/harness\nsuite=@/b/stage/share/jaxbench/suite\n"
                                "plugins=@/b/stage/lib/jaxbench/plugins/v1\ncache=@/.cache/jaxbench\n";
     open_base();
     put_cache("b/CMakeCache.txt", "src");
@@ -119,16 +119,48 @@ START_TEST(the_environment_overrides)
     setenv("JAXBENCH_SUITE", "/s", 1);
     setenv("JAXBENCH_PLUGIN_PATH", "/p:/q", 1);
     setenv("JAXBENCH_WORKER", "/w", 1);
+    setenv("JAXBENCH_HARNESS", "/h", 1);
     setenv("JAXBENCH_CACHE", "/c", 1);
-    expect("b/jaxbench", "root=@/src\nworker=/w\nsuite=/s\nplugins=/p:/q:@/b/plugins\ncache=/c\n");
+    expect("b/jaxbench", "root=@/src\nworker=/w\nharness=/h\nsuite=/s\nplugins=/p:/q:@/b/plugins\ncache=/c\n");
     unsetenv("JAXBENCH_CACHE");
     setenv("XDG_CACHE_HOME", "/x", 1);
     setenv("JAXBENCH_SUITE", "", 1); /* empty is unset */
     setenv("JAXBENCH_PLUGIN_PATH", "", 1);
-    expect("b/jaxbench", "root=@/src\nworker=/w\nsuite=@/src/suite\nplugins=@/b/plugins\ncache=/x/jaxbench\n");
+    expect("b/jaxbench", "root=@/src\nworker=/w\nharness=/h\nsuite=@/src/suite\nplugins=@/b/plugins\ncache=/x/jaxbench\n");
     setenv("XDG_CACHE_HOME", "relative", 1); /* the XDG standard: to be ignored */
-    expect("b/jaxbench", "root=@/src\nworker=/w\nsuite=@/src/suite\nplugins=@/b/plugins\ncache=@/.cache/jaxbench\n");
+    expect("b/jaxbench", "root=@/src\nworker=/w\nharness=/h\nsuite=@/src/suite\nplugins=@/b/plugins\ncache=@/.cache/jaxbench\n");
     close_base();
+}
+END_TEST
+
+START_TEST(without_a_home_the_cache_is_a_private_temporary_folder)
+{
+    static const char *const HOMES[] = { NULL, "", "@/nowhere" };
+    struct stat st;
+    for (size_t i = 0; i < sizeof HOMES / sizeof HOMES[0]; i++) {
+        open_base();
+        put_cache("b/CMakeCache.txt", "src");
+        setenv("TMPDIR", base, 1);
+        char *nowhere = jb_fs_join(base, "nowhere"), *cache = jb_asprintf("%s/jaxbench-%ld", base, (long)geteuid());
+        char *want = jb_asprintf("cache=@/jaxbench-%ld\n", (long)geteuid());
+        if (!HOMES[i]) unsetenv("HOME");
+        else setenv("HOME", HOMES[i][0] == '@' ? nowhere : "", 1);
+        char *said = run_at("b/jaxbench");
+        ck_assert_msg(strstr(said, want) != NULL, "%s", said);
+        ck_assert_msg(!jb_fs_exists(nowhere), "a home was made");
+        ck_assert_int_eq(lstat(cache, &st), 0);
+        ck_assert_uint_eq(st.st_mode & 07777, 0700);
+        jb_free(said);
+        ck_assert_int_eq(chmod(cache, 0777), 0); /* as if somebody else had got there first */
+        said = run_at("b/jaxbench");
+        ck_assert_msg(strstr(said, "error the cache: ") && strstr(said, "open to other users") && strstr(said, "JAXBENCH_CACHE"), "%s", said);
+        jb_free(said);
+        jb_free(want);
+        jb_free(cache);
+        jb_free(nowhere);
+        unsetenv("TMPDIR");
+        close_base();
+    }
 }
 END_TEST
 
@@ -137,7 +169,7 @@ START_TEST(the_users_plugins_count_in_an_installation)
     open_base();
     put("i/share/jaxbench/suite/x", "", 0);
     put(".local/share/jaxbench/plugins/v1/x.so", "", 0);
-    expect("i/bin/jaxbench", "root=@/i\nworker=@/i/libexec/jaxbench/jaxbench-worker\nsuite=@/i/share/jaxbench/suite\n"
+    expect("i/bin/jaxbench", "root=@/i\nworker=@/i/libexec/jaxbench/jaxbench-worker\nharness=@/i/share/jaxbench/harness\nsuite=@/i/share/jaxbench/suite\n"
                              "plugins=@/.local/share/jaxbench/plugins/v1:@/i/lib/jaxbench/plugins/v1\ncache=@/.cache/jaxbench\n");
     close_base();
 }
@@ -151,7 +183,7 @@ START_TEST(a_stray_program_and_a_broken_cache_are_errors)
     jb_free(said);
     put("b/CMakeCache.txt", "nothing here\n", 13);
     said = run_at("b/jaxbench");
-    ck_assert_str_eq(said, "error @/b/CMakeCache.txt names no CMAKE_HOME_DIRECTORY");
+    ck_assert_ptr_nonnull(strstr(said, "error @/b/CMakeCache.txt names no CMAKE_HOME_DIRECTORY; configure again"));
     jb_free(said);
     close_base();
 }
@@ -236,7 +268,8 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && !strcmp(argv[1], "--print")) return print_layout();
     const TTest *const tests[] = { a_build_tree_is_found_from_every_program_in_it, an_installation_is_found_even_inside_a_build_tree,
-                                   the_environment_overrides, the_users_plugins_count_in_an_installation,
-                                   a_stray_program_and_a_broken_cache_are_errors, this_very_test_resolves, the_interpreter_is_looked_for_in_order, every_allocation_may_fail };
+                                   the_environment_overrides, without_a_home_the_cache_is_a_private_temporary_folder, the_users_plugins_count_in_an_installation,
+                                   a_stray_program_and_a_broken_cache_are_errors, this_very_test_resolves,
+                                   the_interpreter_is_looked_for_in_order, every_allocation_may_fail };
     return RUN_SUITE("layout", tests);
 }

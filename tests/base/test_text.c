@@ -78,6 +78,14 @@ START_TEST(numbers)
         ck_assert_int_eq(i, ints[k].want);
     }
     for (size_t k = 0; k < sizeof bad_ints / sizeof bad_ints[0]; k++) ck_assert_msg(jb_text_i64(bad_ints[k], &i) != 0, "\"%s\"", bad_ints[k]);
+    uint64_t u = 0;
+    static const struct { const char *s; uint64_t want; } naturals[] = { { "0", 0 }, { "007", 7 }, { "18446744073709551615", UINT64_MAX } };
+    static const char *const bad_naturals[] = { "", "-1", "+1", " 1", "1 ", "0x1", "1.0", "18446744073709551616", "abc" };
+    for (size_t k = 0; k < sizeof naturals / sizeof naturals[0]; k++) {
+        ck_assert_int_eq(jb_text_u64(naturals[k].s, &u), 0);
+        ck_assert_uint_eq(u, naturals[k].want);
+    }
+    for (size_t k = 0; k < sizeof bad_naturals / sizeof bad_naturals[0]; k++) ck_assert_msg(jb_text_u64(bad_naturals[k], &u) != 0, "\"%s\"", bad_naturals[k]);
     static const struct { const char *s; double want; } floats[] = { { "1", 1 }, { "-1.5", -1.5 }, { "1e-2", 0.01 }, { ".5", 0.5 }, { "2.", 2 }, { "1E+3", 1000 } };
     static const char *const bad_floats[] = { "", ".", "e", "inf", "nan", "0x1p3", " 1", "1 ", "1,5", "1e999", "1e", "1.2.3", "--1" };
     for (size_t k = 0; k < sizeof floats / sizeof floats[0]; k++) {

@@ -18,6 +18,9 @@ static const struct { const char *body, *message; } bad[] = {
     { "echo not json", "printed no JSON" },
     { "exit 3", "exited with 3" },
     { "echo 'first' >&2; echo 'jax is missing' >&2; exit 1", "exited with 1: jax is missing" },
+    /* The worker's first complaint is the cause; what follows are consequences and hints. */
+    { "echo 'jaxbench-worker: venv is of Python 3.12' >&2; echo '  hint: rebuild' >&2; echo 'jaxbench-worker: the zygote went away' >&2; exit 1",
+      "exited with 1: venv is of Python 3.12" },
     { "kill -SEGV $$", "killed by signal 11" },
     { "printf '\\033[31mred\\n' >&2; exit 1", "\\x1b[31mred" },
     { "sleep 30 & sleep 30", "said nothing for" },
@@ -47,6 +50,20 @@ START_TEST(a_worker_that_answers)
 }
 END_TEST
 
+START_TEST(a_failed_executor_is_explained)
+{
+    jb_error e = JB_ERROR_INIT;
+    jb_err(&e, JB_EIO, "executor local: the worker does not start");
+    jb_err_hint(&e, "run doctor");
+    jb_cli_explain_worker(script("echo 'jaxbench-worker: libpython is 3.12, was 3.11' >&2; exit 1"), &e);
+    ck_assert_int_eq(e.code, JB_EIO);
+    ck_assert_msg(strstr(e.message, "executor local: the worker does not start: ") && strstr(e.message, "libpython is 3.12, was 3.11"), "%s", e.message);
+    jb_err(&e, JB_EIO, "executor local: lost");
+    jb_cli_explain_worker(script("echo '{}'"), &e); /* it answers: nothing to add */
+    ck_assert_str_eq(e.message, "executor local: lost");
+}
+END_TEST
+
 START_TEST(no_worker)
 {
     jb_error e = JB_ERROR_INIT;
@@ -67,6 +84,7 @@ int main(void)
     tcase_set_timeout(t, 40);
     tcase_add_loop_test(t, a_worker_that_is_no_use, 0, sizeof bad / sizeof *bad);
     tcase_add_test(t, a_worker_that_answers);
+    tcase_add_test(t, a_failed_executor_is_explained);
     tcase_add_test(t, no_worker);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

@@ -169,6 +169,15 @@ static const struct { const char *line, *said; } refusals[] = {
     { "validate study.yaml --set gates=[rubust]", "--set gates=[rubust]" },
 };
 
+START_TEST(a_gate_set_named_twice_counts_once)
+{
+    ck_assert_msg(run("show workload 8p --prompt --method bon --gates lax,lax --gates lax") == 0, "%s", err_text);
+    const char *first = strstr(out_text, "Gates `lax`");
+    ck_assert_ptr_nonnull(first);
+    ck_assert_ptr_null(strstr(first + 1, "Gates `lax`"));
+}
+END_TEST
+
 START_TEST(refused)
 {
     ck_assert_msg(run(refusals[_i].line) == 2, "%s", refusals[_i].line);
@@ -259,6 +268,7 @@ int main(void)
     tcase_add_test(t, list_workloads_is_the_contract);
     tcase_add_test(t, list_alone_and_misspelt);
     tcase_add_test(u, a_broken_suite_says_where);
+    tcase_add_test(t, a_gate_set_named_twice_counts_once);
     tcase_add_loop_test(t, shown, 0, sizeof shows / sizeof *shows);
     tcase_add_loop_test(t, refused, 0, sizeof refusals / sizeof *refusals);
     tcase_add_test(u, a_prompt_with_an_unknown_key_names_it);

@@ -2,7 +2,9 @@
 """What a person types first, and what she types wrong."""
 
 import json
+import os
 import pathlib
+import stat
 import tempfile
 import unittest
 
@@ -112,6 +114,81 @@ class Verbs(unittest.TestCase):
         done = jaxbench("eval", "nowhere.py", "--workload", "8p")
         self.assertEqual(done.code, 2)
         self.assertIn("nowhere.py", done.err)
+
+    def test_values_that_are_no_use(self):
+        kernel = KERNELS / "gemm_scratch.py"
+        for args, words in ((("--seed", "abc"), "64 bits"), (("--seed", "-1"), "64 bits"), (("--seed", str(1 << 64)), "64 bits"),
+                            (("--suite", ""), "no suite.*known: jaxbench"), (("--suite", "jaxbnch"), "no suite.*known: jaxbench"),
+                            (("--skip", "trace"), "can't be left out.*compile, check, time"),
+                            (("--skip", "cmopile"), "no stage.*compile, check, time"),
+                            (("--workload", "12p"), "--workload is given twice"), (("--gates", ","), "names no set.*list gates")):
+            with self.subTest(args=args):
+                done = jaxbench("eval", kernel, "--workload", "8p", *args, timeout=60)
+                self.assertEqual(done.code, 2, done)
+                self.assertRegex(done.err, "(?s)" + words)
+
+    def test_what_is_no_regular_file_is_refused_at_once(self):
+        with tempfile.TemporaryDirectory(prefix="jaxbench-e2e-") as folder:
+            fifo, run = pathlib.Path(folder) / "fifo.py", pathlib.Path(folder) / "run"
+            os.mkfifo(fifo)
+            run.mkdir()
+            (run / "manifest.json").write_text("{}")
+            os.mkfifo(run / "journal.jsonl")
+            for args in (("eval", fifo, "-w", "8p"), ("validate", fifo), ("run", fifo), ("report", run), ("resume", run)):
+                with self.subTest(args=args):
+                    done = jaxbench(*args, cwd=folder, timeout=60)
+                    self.assertEqual(done.code, 2, done)
+                    self.assertIn("it is a pipe", done.err)
+            done = jaxbench("eval", "/dev/zero", folder, "-w", "8p", timeout=60)
+            self.assertEqual(done.code, 2, done)
+            self.assertIn("it is a device", done.err)
+
+    def test_without_a_home(self):
+        with tempfile.TemporaryDirectory(prefix="jaxbench-e2e-") as folder:
+            home, cache = pathlib.Path(folder) / "nobody", pathlib.Path(folder) / ("jaxbench-%d" % os.geteuid())
+            env = environment(HOME=str(home), TMPDIR=folder)
+            env.pop("XDG_CACHE_HOME", None)
+            done = jaxbench("clean", "--dry-run", env=env, cwd=folder)
+            self.assertEqual(done.code, 0, done)
+            self.assertFalse(home.exists(), "a home was made")
+            self.assertEqual(stat.S_IMODE(cache.lstat().st_mode), 0o700)
+            cache.chmod(0o777)
+            done = jaxbench("clean", "--dry-run", env=env, cwd=folder)
+            self.assertEqual(done.code, 2, done)
+            self.assertRegex(done.err, "(?s)open to other users.*JAXBENCH_CACHE")
+
+    def test_why_a_worker_does_not_start_is_said(self):
+        with tempfile.TemporaryDirectory(prefix="jaxbench-e2e-") as folder:
+            python = pathlib.Path(folder) / "venv/bin/python"
+            python.parent.mkdir(parents=True)
+            python.symlink_to(ROOT / ".venv/bin/python")
+            (pathlib.Path(folder) / "venv/pyvenv.cfg").write_text("version = 3.9.1\n")
+            env = environment(JAXBENCH_PYTHON=str(python), JAXBENCH_CACHE=folder + "/cache")
+            done = jaxbench("eval", KERNELS / "gemm_scratch.py", "--workload", "8p", "--json", env=env)
+            self.assertEqual(done.code, 4, done)
+            self.assertRegex(done.json()["reason"], "venv of Python 3.9.1")
+            done = jaxbench("doctor", "--json", env=env)
+            self.assertEqual(done.code, 7, done)
+            row = next(r for r in done.json()["checks"] if r["name"] == "worker")
+            self.assertRegex(row["text"], "venv of Python 3.9.1")
+            study = pathlib.Path(folder) / "study.yaml"
+            study.write_text(STUDY + "shapes: {check: tiny}\nskip: [compile]\n")
+            done = jaxbench("run", study, cwd=folder, env=env)
+            self.assertEqual(done.code, 4, done)
+            self.assertRegex(done.err, "error: .*venv of Python 3.9.1")
+
+    def test_a_prompt_explains_itself(self):
+        for workload in ("1p", "8p", "12p", "50k"):
+            with self.subTest(workload=workload):
+                prompt = jaxbench("show", "workload", workload, "--prompt").out
+                around, source, rest = prompt.split("```")[:3]
+                self.assertFalse("\n\n\n" in around or "\n\n\n" in rest, prompt)
+                self.assertNotIn("workload.yaml", source)  # a file that a model can't see
+                for word in ("r_jit", "r_op", "relative_to"):
+                    self.assertNotIn(word, prompt)
+                for words in ("This is the variant `repaired`", "The harness draws all inputs", "Speed is not measured here",
+                              "`robust` decides", "keep the values that your file gives them"):
+                    self.assertIn(words, prompt.replace("\n", " "))
 
     def test_list_workloads(self):
         rows = jaxbench("list", "workloads", "--json").json()

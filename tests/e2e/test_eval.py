@@ -4,12 +4,13 @@ that must.  Rows of the tables are (file, allowed outcomes, words that the reaso
 a stage's error or a flag must hold)."""
 
 import json
+import os
 import pathlib
 import re
 import tempfile
 import unittest
 
-from tests.e2e.program import KERNELS, ROOT, SECRET, evaluate, jaxbench
+from tests.e2e.program import BUILD, KERNELS, ROOT, SECRET, environment, evaluate, jaxbench
 
 TINY = ("--shape", "tiny", "--skip", "compile")
 
@@ -178,6 +179,75 @@ class FullPath(unittest.TestCase):
         record = json.loads(done.out)
         self.assertEqual((record["schema"], record["workload"], record["outcome"]), (1, "8p", "ok"))
         self.assertEqual(done.code, 0)
+
+
+# How the checker of tests/harness/bad_checker.c misbehaves; words of the reason.
+BROKEN_CHECKERS = [
+    ("trial-crash", r"checker bad of gate set bad \(plugin test\.bad-checker\) broke in trial: the process was killed by SIGSEGV"),
+    ("trial-loop", r"\(plugin test\.bad-checker\) hung in trial: stopped after"),
+    ("verdict-crash", r"\(plugin test\.bad-checker\) broke in verdict"),
+    ("create-crash", r"\(plugin test\.bad-checker\) broke in create"),
+    ("needs-crash", r"\(plugin test\.bad-checker\) broke in needs"),
+    ("trial-nan", "checker bad of gate set bad broke in trial: it gave a score of nan"),
+    ("verdict-negative", "checker bad of gate set bad broke in verdict: it gave a score of -1"),
+]
+
+
+class BrokenCheckers(unittest.TestCase):
+    """A checker that dies, hangs or can't count is never the candidate's fault."""
+
+    def eval_with(self, how):
+        with tempfile.TemporaryDirectory(prefix="jaxbench-e2e-") as folder:
+            gates = pathlib.Path(folder) / "bad.yaml"
+            gates.write_text("schema: 1\nname: bad\nvariant: repaired\nsummary: a checker that misbehaves\nrows:\n"
+                             "  - {use: bad, how: %s, over: {shapes: [gate], draws: {own: 1}}, when: loop}\n" % how)
+            env = environment(JAXBENCH_PLUGIN_PATH=str(BUILD / "tests/harness/plugins"))
+            return jaxbench("eval", KERNELS / "gemm_scratch.py", "--workload", "8p", *TINY, "--gates", gates,
+                            "--limit", "check_s=5", "--json", env=env, timeout=300)
+
+    def test_the_checker_is_named_and_the_outcome_infra(self):
+        for how, pattern in BROKEN_CHECKERS:
+            with self.subTest(checker=how):
+                done = self.eval_with(how)
+                record = done.json()
+                self.assertEqual(record["outcome"], "infra", words(record))
+                self.assertRegex(record["reason"], pattern)
+                self.assertEqual(done.code, 4, done)
+
+    def test_the_same_checker_judges_when_it_behaves(self):
+        record = self.eval_with("not").json()
+        self.assertEqual(record["outcome"], "ok", words(record))
+
+
+class Limits(unittest.TestCase):
+    def test_a_limit_that_no_kernel_can_keep_is_a_usage_error(self):
+        for limit, least in (("memory_mb=1", 512), ("trace_s=0.01", 5), ("check_s=-3", 5)):
+            with self.subTest(limit=limit):
+                done = jaxbench("eval", KERNELS / "gemm_scratch.py", "--workload", "8p", *TINY, "--limit", limit)
+                self.assertEqual(done.code, 2, done)
+                self.assertRegex(done.err, "limit %s must be %d to" % (limit.split("=")[0], least))
+
+
+class RottenCache(unittest.TestCase):
+    def test_damaged_references_are_made_again(self):
+        with tempfile.TemporaryDirectory(prefix="jaxbench-e2e-") as folder:
+            env = environment(JAXBENCH_CACHE=folder)
+            for turn in range(2):
+                done = jaxbench("eval", KERNELS / "gemm_scratch.py", "--workload", "8p", *TINY, "--json", env=env)
+                self.assertEqual(done.json()["outcome"], "ok", done)
+                if turn == 1:
+                    self.assertIn("made again", done.err)
+                    break
+                files = sorted(pathlib.Path(folder).glob("refs/*.ref"))
+                self.assertTrue(files)
+                for i, path in enumerate(files):
+                    if i % 2:
+                        path.unlink()
+                        os.mkfifo(path)
+                        continue
+                    with open(path, "r+b") as f:  # the last array, behind the header
+                        f.seek(-4096, 2)
+                        f.write(b"\x55" * 64)
 
 
 if __name__ == "__main__":

@@ -129,6 +129,86 @@ class Run(unittest.TestCase):
         self.assertEqual(jaxbench("resume", run_dir, "--no-page").code, 0)
         self.assertEqual(archive(run_dir), (self.files, self.report))
 
+    def test_a_hang_up_is_an_orderly_stop(self):
+        run_dir = self.root / "hung-up"
+        process = start(self.root, self.study, run_dir)
+        deadline = time.monotonic() + 60
+        while not (run_dir / "journal.jsonl").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGHUP)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 129, err)
+        self.assertIn(b"resume", err)
+        self.assertEqual(jaxbench("resume", run_dir).code, 0)
+        self.assertEqual(archive(run_dir), (self.files, self.report))
+
+    def copy(self, name):
+        subprocess.run(["cp", "-r", str(self.root / "whole"), str(self.root / name)], check=True)
+        return self.root / name
+
+    def test_lost_bodies_are_told(self):
+        run_dir = self.copy("lost")
+        for path in (run_dir / "blobs").iterdir():
+            path.unlink()
+        for verb in (("report",), ("show", "run")):
+            with self.subTest(verb=verb):
+                done = jaxbench(*verb, run_dir)
+                self.assertEqual(done.code, 0, done)
+                self.assertRegex(done.out, r"1 of 1 prompts are missing: [0-9a-f]{16}")
+                self.assertRegex(done.out, r"\d+ of \d+ modules are missing")
+                self.assertIn("restore blobs/", done.out)
+                self.assertLessEqual({"prompts", "modules"}, set(jaxbench(*verb, run_dir, "--json").json()["missing"]))
+        done = jaxbench("resume", run_dir)
+        self.assertEqual(done.code, 0, done)
+        self.assertIn("prompts are missing", done.err)
+        self.assertNotIn("prompts", jaxbench("report", run_dir, "--json").json()["missing"])
+
+    def test_a_lost_reply_is_never_asked_for_again(self):
+        run_dir = self.copy("paid")
+        journal = (run_dir / "journal.jsonl").read_text().splitlines()
+        for i, line in enumerate(journal):
+            event = json.loads(line)
+            if event["kind"] == "op_done" and "text" in event:
+                del event["text"]
+                event["text_blob"] = "a" * 64
+                journal[i] = json.dumps(event)
+                break
+        (run_dir / "journal.jsonl").write_text("\n".join(journal) + "\n")
+        before = (run_dir / "journal.jsonl").read_bytes()
+        done = jaxbench("resume", run_dir)
+        self.assertEqual(done.code, 2, done)
+        self.assertRegex(done.err, "(?s)1 of 1 long replies are missing.*a{64}.*not asked for again")
+        self.assertEqual((run_dir / "journal.jsonl").read_bytes(), before)
+        self.assertEqual(jaxbench("report", run_dir).code, 0)
+
+    def test_an_emptied_journal_is_no_new_run(self):
+        run_dir = self.copy("emptied")
+        (run_dir / "journal.jsonl").write_bytes(b"")
+        for verb in ("resume", "report"):
+            done = jaxbench(verb, run_dir)
+            self.assertEqual(done.code, 2, done)
+            self.assertRegex(done.err, "(?s)journal.jsonl holds no line.*restore")
+        self.assertEqual((run_dir / "journal.jsonl").read_bytes(), b"")
+        (run_dir / "journal.jsonl").unlink()
+        for verb in (("resume", run_dir), ("run", self.study, "--run-dir", run_dir)):
+            done = jaxbench(*verb, cwd=self.root)
+            self.assertEqual(done.code, 2, done)
+            self.assertFalse((run_dir / "journal.jsonl").exists(), "a run was begun over another's candidates")
+
+    def test_a_changed_worker_is_refused(self):
+        run_dir = self.copy("worker")
+        path = run_dir / "manifest.json"
+        manifest = json.loads(path.read_text())
+        self.assertEqual({"jaxbench-worker", "jaxbench_harness"}, set(manifest["identity"]["worker"]))
+        for name, was in list(manifest["identity"]["worker"].items()):
+            with self.subTest(name=name):
+                manifest["identity"]["worker"][name] = "0" * 64
+                path.write_text(json.dumps(manifest))
+                done = jaxbench("resume", run_dir)
+                self.assertEqual(done.code, 2, done)
+                self.assertRegex(done.err, r"worker %s \(was 0{12}, is %s\)" % (name, was[:12]))
+                manifest["identity"]["worker"][name] = was
+
     def test_a_changed_workload_is_refused(self):
         run_dir = self.root / "changed"
         subprocess.run(["cp", "-r", str(self.root / "whole"), str(run_dir)], check=True)

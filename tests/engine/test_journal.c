@@ -153,6 +153,44 @@ START_TEST(a_nul_byte_is_an_error_and_a_zero_tail_is_torn)
 }
 END_TEST
 
+/* A kill before the first line leaves no journal, never an empty one. */
+START_TEST(a_journal_gets_its_name_with_its_first_line)
+{
+    jb_journal *j = NULL;
+    char *unborn = jb_asprintf("%s.new", path);
+    ck_assert_int_eq(jb_journal_open(path, NULL, NULL, NULL, &j, &err), 0);
+    ck_assert(!jb_fs_exists(path) && jb_fs_exists(unborn));
+    jb_journal_close(j);
+    ck_assert(!jb_fs_exists(path) && !jb_fs_exists(unborn));
+    FILE *f = fopen(unborn, "w"); /* of a process that was killed */
+    fputs("half a li", f);
+    fclose(f);
+    ck_assert_int_eq(jb_journal_open(path, NULL, NULL, NULL, &j, &err), 0);
+    ck_assert_int_eq(jb_journal_append(j, "a", NULL, NULL, &err), 0);
+    ck_assert(jb_fs_exists(path) && !jb_fs_exists(unborn));
+    ck_assert_int_eq(jb_journal_append(j, "b", NULL, NULL, &err), 0);
+    jb_journal_close(j);
+    seen s = { 0 };
+    uint64_t torn = 1;
+    ck_assert_msg(jb_journal_read(path, collect, &s, &torn, &err) == 0, "%s", err.message);
+    ck_assert_int_eq(s.count, 2);
+    ck_assert_uint_eq(torn, 0);
+    jb_free(unborn);
+}
+END_TEST
+
+START_TEST(a_pipe_in_place_of_a_file_is_refused)
+{
+    jb_journal *j = NULL;
+    jb_lock *l = NULL;
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert_int_eq(jb_journal_read(path, NULL, NULL, NULL, &err), JB_EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.message, "it is a pipe"));
+    ck_assert_int_eq(jb_journal_open(path, NULL, NULL, NULL, &j, &err), JB_EINVAL);
+    ck_assert_int_eq(jb_lock_take(path, &l, &err), JB_EINVAL);
+}
+END_TEST
+
 START_TEST(a_missing_journal_and_a_missing_folder)
 {
     jb_journal *j = NULL;
@@ -278,6 +316,8 @@ int main(void)
     tcase_add_test(c, what_is_written_comes_back);
     tcase_add_loop_test(c, files, 0, (int)(sizeof FILES / sizeof FILES[0]));
     tcase_add_test(c, reading_changes_nothing);
+    tcase_add_test(c, a_journal_gets_its_name_with_its_first_line);
+    tcase_add_test(c, a_pipe_in_place_of_a_file_is_refused);
     tcase_add_test(c, a_nul_byte_is_an_error_and_a_zero_tail_is_torn);
     tcase_add_test(c, a_missing_journal_and_a_missing_folder);
     tcase_add_test(c, allocation_failures);

@@ -101,8 +101,10 @@ static const struct { const char *name; jb_job_settings s; const char *limits, *
     { "timed shape", { .timed_shape = "huge" }, NULL, "huge", "full" },
     { "stage", { .last_stage = "compil" }, NULL, "compil", "compile" },
     { "limit", { .phase = "loop" }, "{\"trace\":1}", "trace", "trace_s" },
-    { "limit of zero", { .phase = "loop" }, "{\"trace_s\":0}", "above 0", "" },
-    { "limit as text", { .phase = "loop" }, "{\"trace_s\":\"x\"}", "above 0", "" },
+    { "limit of zero", { .phase = "loop" }, "{\"trace_s\":0}", "limit trace_s must be 5 to 999999, not 0", "default is 60" },
+    { "limit as text", { .phase = "loop" }, "{\"trace_s\":\"x\"}", "must be 5 to", "" },
+    { "limit below its least", { .phase = "loop" }, "{\"memory_mb\":1}", "limit memory_mb must be 512 to", "a right kernel would fail too" },
+    { "limit beyond its most", { .phase = "loop" }, "{\"memory_mb\":1e6}", "must be 512 to 999999", "" },
 };
 
 START_TEST(bad_settings_are_named)

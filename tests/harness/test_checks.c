@@ -21,6 +21,7 @@ typedef struct script {
     uint32_t verdict;   /* 0: none of its own */
     int calls, verdicts, arena_ok, saw_h, saw_inputs;
     uint32_t coverage;
+    double threshold, verdict_score; /* 0: 1; 0: by the verdict */
 } script;
 
 static int needs(void *self, jb_checker_needs *out, jb_error *err)
@@ -39,7 +40,7 @@ static int trial(void *self, const jb_trial *t, jb_trial_result *out, jb_error *
     s->saw_inputs = t->input_count > 0 && t->inputs != NULL;
     out->status = s->status[i];
     out->score = s->score[i];
-    out->threshold = 1;
+    out->threshold = isnan(s->threshold) || s->threshold > 0 ? s->threshold : 1;
     snprintf(out->reason, sizeof out->reason, "call %d", i);
     out->worst_count = 1;
     out->worst[0].rank = 1;
@@ -56,7 +57,7 @@ static int verdict(void *self, const jb_inspection *inspection, jb_verdict *out,
     s->verdicts++;
     s->coverage = inspection != NULL ? inspection->coverage : 99;
     out->verdict = s->verdict;
-    out->score = s->verdict == JB_VERDICT_FAIL ? 2 : 0;
+    out->score = isnan(s->verdict_score) ? s->verdict_score : s->verdict == JB_VERDICT_FAIL ? 2 : 0;
     out->threshold = 1;
     snprintf(out->reason, sizeof out->reason, "its own words");
     return 0;
@@ -208,13 +209,71 @@ START_TEST(verdicts_combine)
 }
 END_TEST
 
-START_TEST(a_score_that_is_no_number_is_infinite)
+/* status, score, threshold of a trial; words of the reason, "" when it is none */
+static const struct { uint32_t status; double score, threshold; const char *words; } SCORES[] = {
+    { JB_TRIAL_FAIL, (double)NAN, 1, "score of nan" },
+    { JB_TRIAL_PASS, (double)NAN, 1, "score of nan" },
+    { JB_TRIAL_PASS, -0.5, 1, "score of -0.5" },
+    { JB_TRIAL_FAIL, -1, 1, "score of -1" },
+    { JB_TRIAL_PASS, 0, (double)NAN, "threshold of nan" },
+    { JB_TRIAL_FAIL, (double)INFINITY, 1, "" },
+    { JB_TRIAL_UNINFORMATIVE, (double)NAN, 1, "" },
+};
+
+/* A checker that can't count is no judge of a candidate, whatever it says. */
+START_TEST(a_score_that_is_no_score_is_infra_by_name)
 {
-    scripts[0].score[0] = (double)NAN;
-    scripts[0].status[0] = JB_TRIAL_FAIL;
+    scripts[0].score[0] = SCORES[_i].score;
+    scripts[0].status[0] = SCORES[_i].status;
+    scripts[0].threshold = SCORES[_i].threshold;
     cJSON *r = jb_checks_run(&gates, &source);
-    ck_assert_str_eq(jb_json_str(jb_json_path(r, "gates.a.killer"), "score", ""), "inf");
+    const char *why = jb_json_str(jb_json_obj(r, "check"), "reason", "");
+    if (SCORES[_i].words[0] == '\0') {
+        ck_assert_str_eq(check_status(r), "ok");
+    } else {
+        ck_assert_str_eq(check_status(r), "infra");
+        ck_assert_msg(strstr(why, "checker one of gate set a broke in trial") != NULL && strstr(why, SCORES[_i].words) != NULL, "%s", why);
+        ck_assert_str_eq(verdict_of(r, "a"), "inconclusive");
+        ck_assert_ptr_null(jb_json_path(r, "gates.a.killer"));
+    }
     cJSON_Delete(r);
+}
+END_TEST
+
+START_TEST(a_verdict_without_a_score_is_infra_by_name)
+{
+    gate[2].ops = &verdict_ops;
+    scripts[2].verdict = JB_VERDICT_FAIL;
+    scripts[2].verdict_score = (double)NAN;
+    cJSON *r = jb_checks_run(&gates, &source);
+    const char *why = jb_json_str(jb_json_obj(r, "check"), "reason", "");
+    ck_assert_str_eq(check_status(r), "infra");
+    ck_assert_msg(strstr(why, "checker three of gate set b broke in verdict: it gave a score of nan") != NULL, "%s", why);
+    ck_assert_str_eq(verdict_of(r, "b"), "inconclusive");
+    cJSON_Delete(r);
+}
+END_TEST
+
+/* What was announced, as "use.call " and "- " for the way back. */
+static char announced[400];
+
+static void entering(void *ctx, const char *checker, const char *plugin, const char *set, const char *call)
+{
+    char *out = ctx;
+    size_t n = strlen(out);
+    if (checker == NULL) snprintf(out + n, sizeof announced - n, "- ");
+    else snprintf(out + n, sizeof announced - n, "%s/%s.%s%s ", set, checker, call, plugin);
+}
+
+START_TEST(every_call_is_announced_and_taken_back)
+{
+    gate[2].ops = &verdict_ops;
+    gate[2].plugin = "(p)";
+    scripts[2].verdict = JB_VERDICT_PASS;
+    announced[0] = '\0';
+    gates.watch = (jb_checker_watch){ .entering = entering, .ctx = announced };
+    cJSON_Delete(jb_checks_run(&gates, &source));
+    ck_assert_str_eq(announced, "a/one.trial - a/two.trial - b/three.trial(p) - a/one.trial - b/three.trial(p) - a/two.trial - b/three.verdict(p) - ");
 }
 END_TEST
 
@@ -334,7 +393,9 @@ int main(void)
     tcase_add_test(t, a_trial_is_executed_once_for_all_gates);
     tcase_add_test(t, a_set_stops_at_its_first_fail_and_the_other_goes_on);
     tcase_add_loop_test(t, verdicts_combine, 0, sizeof COMBINED / sizeof COMBINED[0]);
-    tcase_add_test(t, a_score_that_is_no_number_is_infinite);
+    tcase_add_loop_test(t, a_score_that_is_no_score_is_infra_by_name, 0, sizeof SCORES / sizeof SCORES[0]);
+    tcase_add_test(t, a_verdict_without_a_score_is_infra_by_name);
+    tcase_add_test(t, every_call_is_announced_and_taken_back);
     tcase_add_test(t, a_checker_that_breaks_is_infra_by_name);
     tcase_add_test(t, a_candidate_that_cannot_run_is_its_own_fault);
     tcase_add_test(t, a_reference_without_a_needed_group_is_infra);

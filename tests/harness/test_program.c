@@ -58,6 +58,7 @@ static const struct { const char *line; int code; const char *words; } CALLS[] =
     { WORKER " --fd 3 --memory lots", 2, "16GiB" },
     { WORKER " --fd 3 --frobnicate 1", 2, "unknown option" },
     { WORKER " --probe --python /nonexistent/bin/python", 1, "/nonexistent/bin/python does not exist" },
+    { WORKER " --probe --python /nonexistent/bin/python", 1, "the zygote ended before it was ready" }, /* noticed, not waited for */
 };
 
 START_TEST(arguments)

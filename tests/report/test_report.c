@@ -157,6 +157,39 @@ START_TEST(counts_and_rates)
 }
 END_TEST
 
+START_TEST(every_candidate_counts_at_every_stage)
+{
+    cJSON *o = report(&PLAIN, 0);
+    const cJSON *stage;
+    int rows = 0;
+    cJSON_ArrayForEach(stage, jb_json_obj(o, "stages"))
+    {
+        int64_t n = jb_json_i64(stage, "ok", 0) + jb_json_i64(stage, "fail", 0) + jb_json_i64(stage, "skipped", 0) + jb_json_i64(stage, "infra", 0);
+        ck_assert_msg(n == 4, "%s: %lld candidates, 4 have a record", stage->string, (long long)n);
+        rows++;
+    }
+    ck_assert_int_eq(rows, JB_STAGE_COUNT);
+    cJSON_Delete(o);
+}
+END_TEST
+
+START_TEST(bodies_that_are_gone_are_told)
+{
+    cJSON *o = report(&PLAIN, 0);
+    char *text = text_of(o);
+    ck_assert_ptr_null(strstr(text, "lacks bodies"));
+    free(text);
+    cJSON_AddItemToObject(o, "missing", cJSON_Parse("{\"prompts\":{\"named\":2,\"missing\":1,\"first\":[\"aaaaaaaaaaaaaaaaaaaaaaaa\"]},"
+                                                    "\"replies\":{\"named\":9,\"missing\":4,\"first\":[\"b1\",\"b2\",\"b3\"]}}"));
+    text = text_of(o);
+    static const char *const WORDS[] = { "1 of 2 prompts are missing: aaaaaaaaaaaaaaaa; resume makes them again",
+                                         "4 of 9 replies are missing: b1, b2, b3, ...; resume refuses", "restore blobs/" };
+    for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) ck_assert_msg(strstr(text, WORDS[i]) != NULL, "no \"%s\" in\n%s", WORDS[i], text);
+    free(text);
+    cJSON_Delete(o);
+}
+END_TEST
+
 START_TEST(the_ledger)
 {
     cJSON *o = report(&PLAIN, 0);
@@ -429,6 +462,8 @@ int main(void)
     TCase *c = tcase_create("report");
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, counts_and_rates);
+    tcase_add_test(c, every_candidate_counts_at_every_stage);
+    tcase_add_test(c, bodies_that_are_gone_are_told);
     tcase_add_test(c, the_ledger);
     tcase_add_test(c, gate_sets_that_disagree);
     tcase_add_test(c, failed_final_rows_unsolve);

@@ -99,6 +99,11 @@ class Plain(unittest.TestCase):
         rows = [line for line in summary.splitlines() if line.startswith("|")]
         self.assertTrue(all(line.endswith("|") for line in rows), rows)
 
+    def test_bodies_that_are_lost(self):
+        document = copy.deepcopy(self.made.document)
+        document["missing"] = {"prompts": {"named": 8, "missing": 2, "first": []}}
+        self.assertIn("lacks bodies that its journal names: 2 of 8 prompts", Parsed(page.render(document, "html", self.made.folder)).text)
+
     def test_the_run_is_gone(self):
         document = copy.deepcopy(self.made.document)
         document["run_dir"] = str(self.made.folder / "moved")

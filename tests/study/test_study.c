@@ -155,7 +155,7 @@ static const struct { const char *set; const char *path, *value; } sets[] = {
     { "methods.0.samples=6", "methods", "6" },
     { "suites.s.only=[8p]", "suites", "8p" },
     { "gates=[robust]", "gates", "robust" },
-    { "limits.trace_s=3", "limits", "3" },
+    { "limits.trace_s=13", "limits", "13" },
     { "budget={samples_per_cell: 1}", "budget", "1" },
     { "name='quoted'", "name", "quoted" },
     { "backends.a.note=", "backends", "" },
@@ -290,7 +290,7 @@ static const struct { const char *from, *to; int status, line; const char *messa
     { "seed: 7", "shapes: {chekc: gate}", JB_EINVAL, 3, "unknown key \"chekc\"", "\"check\"" },
     { "seed: 7", "skip: [trace]", JB_EINVAL, 3, "unknown stage to skip \"trace\"", "compile, check, time" },
     { "seed: 7", "limits: {trace: 1}", JB_EINVAL, 3, "unknown key \"trace\"", "" },
-    { "seed: 7", "limits: {trace_s: 0}", JB_EINVAL, 3, "trace_s must be above 0", "" },
+    { "seed: 7", "limits: {trace_s: 0}", JB_EINVAL, 3, "limit trace_s must be 5 to 999999, not 0", "default is 60" },
     { "seed: 7", "limits: {trace_s: soon}", JB_EINVAL, 3, "limit trace_s", "" },
     { "seed: 7", "budget: {usd: 20}", JB_EINVAL, 3, "backend a (fake) has no price", "price file" },
     { "seed: 7", "budget: {usd: -1}", JB_EINVAL, 3, "usd must be dollars above 0", "" },
@@ -370,7 +370,7 @@ END_TEST
 START_TEST(facts_follow_the_study)
 {
     jb_error e = JB_ERROR_INIT;
-    char *one = fixture_edit(STUDY, "{use: s}", "{use: s, only: [8p]}"), *tiny = jb_asprintf("%s%s", one, "shapes: {check: tiny}\nvariant: published\n");
+    char *one = fixture_edit(STUDY, "{use: s}", "{use: s, only: [8p]}"), *tiny = jb_asprintf("%s%s", one, "shapes: {check: tiny}\nvariant: published\nskip: [compile]\ntimers: [tick]\n");
     jb_study *s = good(STUDY, NULL), *t = good(tiny, NULL);
     cJSON *f = jb_study_facts(s, s->cells[0].workload, &e), *g = jb_study_facts(t, t->cells[0].workload, &e);
     ck_assert(f && g);
@@ -382,6 +382,11 @@ START_TEST(facts_follow_the_study)
     ck_assert_ptr_null(strstr(jb_json_str(g, "shapes_table", ""), "- gate"));
     ck_assert_ptr_nonnull(strstr(jb_json_str(g, "judged", ""), "at the shape tiny"));
     ck_assert_ptr_nonnull(strstr(jb_json_str(g, "inputs_table", ""), "N(0, 1)"));
+    ck_assert_ptr_nonnull(strstr(jb_json_str(f, "judged", ""), "The gate set `robust` decides"));
+    ck_assert_str_eq(jb_json_str(f, "speed", ""), "The TPU compiler must accept it at the shape full. Speed is not measured here.");
+    ck_assert_ptr_nonnull(strstr(jb_json_str(g, "speed", ""), "It is not compiled for the TPU here. Right kernels are timed at the shape full"));
+    ck_assert_ptr_nonnull(strstr(jb_json_str(g, "speed", ""), "by `tick`; only times of a real device"));
+    ck_assert_ptr_nonnull(strstr(jb_json_str(g, "variant", ""), "This is the variant `published`"));
     cJSON_Delete(f);
     cJSON_Delete(g);
     jb_study_free(s);

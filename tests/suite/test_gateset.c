@@ -55,6 +55,13 @@ START_TEST(words)
     ck_assert_int_eq(jb_gateset_describe(g, "tiny", &text), 0);
     ck_assert_ptr_nonnull(strstr(text.ptr, "at the shape tiny"));
     ck_assert_ptr_null(strstr(text.ptr, "shape gate"));
+    jb_gateset_free(g);
+    char *twice = fixture_edit(FIXTURE_ROBUST, "{use: chk, over: {shapes: [gate], draws: {own: 3}}", "{use: chk, temperature: 1.5, over: {shapes: [gate], draws: {own: 3}}");
+    g = open_text(twice, &e);
+    jb_buf_reset(&text);
+    ck_assert_int_eq(jb_gateset_describe(g, NULL, &text), 0);
+    ck_assert_msg(strstr(text.ptr, "- `chk` again; at the shape gate; on own (3 draws)") != NULL, "%s", text.ptr);
+    free(twice);
     jb_buf_free(&text);
     jb_gateset_free(g);
 }
@@ -110,6 +117,27 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
+/* What the options of the real sets are called in a prompt: no word of the implementation. */
+START_TEST(the_real_sets_speak_plainly)
+{
+    static const char *const SETS[] = { "literature", "robust" };
+    static const char *const JARGON[] = { "r_jit", "r_op", "relative_to", "rtol", "rms" };
+    for (size_t i = 0; i < sizeof SETS / sizeof *SETS; i++) {
+        jb_error e = JB_ERROR_INIT;
+        jb_gateset *g = NULL;
+        jb_buf text = JB_BUF_INIT(1 << 16);
+        char path[400];
+        snprintf(path, sizeof path, "%s/suite/gates/%s.yaml", JB_SOURCE_DIR, SETS[i]);
+        ck_assert_msg(jb_gateset_open(path, &g, &e) == 0, "%s", e.message);
+        ck_assert_int_eq(jb_gateset_describe(g, NULL, &text), 0);
+        for (size_t k = 0; k < sizeof JARGON / sizeof *JARGON; k++)
+            ck_assert_msg(strstr(text.ptr, JARGON[k]) == NULL, "\"%s\" in\n%s", JARGON[k], text.ptr);
+        jb_buf_free(&text);
+        jb_gateset_free(g);
+    }
+}
+END_TEST
+
 START_TEST(the_real_sets_open)
 {
     static const char *const names[] = { "literature", "robust" };
@@ -137,6 +165,7 @@ int main(void)
     tcase_add_loop_test(t, mistakes_are_named_with_their_line, 0, sizeof bad / sizeof *bad);
     tcase_add_test(t, every_allocation_may_fail);
     tcase_add_test(t, the_real_sets_open);
+    tcase_add_test(t, the_real_sets_speak_plainly);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

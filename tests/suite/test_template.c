@@ -19,6 +19,12 @@ static const struct { const char *text, *out; } good[] = {
     { "{{{{id}}", "{{id}}" },
     { "{{tricky}}", "{{name}} {{" },      /* a value is never read again */
     { "{{empty}}|", "|" },
+    { "a\n\n{{empty}}\n\nb", "a\n\nb" }, /* no hole where a line was */
+    { "a\n{{ empty }}\nb", "a\nb" },
+    { "{{empty}}\n", "" },
+    { "a\n\n{{empty}}", "a\n\n" },
+    { "a\n\n{{id}}\n\nb", "a\n\n8p\n\nb" },
+    { "a {{empty}}\n\n{{empty}} b", "a \n\n b" },
 };
 
 START_TEST(renders)

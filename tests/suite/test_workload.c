@@ -85,12 +85,12 @@ END_TEST
 START_TEST(facts_name_every_key_of_the_documentation)
 {
     static const char *const keys[] = { "id", "name", "summary", "formula", "signature", "inputs_table", "shapes_table", "config_table",
-                                        "full_shape", "policies", "judged", "reference_source" };
+                                        "full_shape", "policies", "judged", "reference_source", "variant", "speed" };
     static const char *const shapes[] = { "full", "tiny" };
     jb_suite *s = open_suite();
     const jb_workload *w = jb_suite_at(s, 0);
     jb_error e = JB_ERROR_INIT;
-    cJSON *f = jb_workload_facts(w, "repaired", &e), *p = jb_workload_facts_for(w, "published", shapes, 2, "JUDGED", &e);
+    cJSON *f = jb_workload_facts(w, "repaired", &e), *p = jb_workload_facts_for(w, "published", shapes, 2, "JUDGED", "FAST", &e);
     ck_assert(f && p);
     ck_assert_int_eq(cJSON_GetArraySize(f), (int)(sizeof keys / sizeof *keys));
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) ck_assert_msg(jb_json_str(f, keys[i], NULL) != NULL, "no fact %s", keys[i]);
@@ -104,7 +104,12 @@ START_TEST(facts_name_every_key_of_the_documentation)
     ck_assert_ptr_null(strstr(jb_json_str(p, "shapes_table", ""), "gate"));
     ck_assert_ptr_nonnull(strstr(jb_json_str(f, "config_table", ""), "CONFIG at gate: M=128, K=256, half=128"));
     ck_assert_str_eq(jb_json_str(p, "judged", ""), "JUDGED");
+    ck_assert_str_eq(jb_json_str(p, "speed", ""), "FAST");
+    ck_assert_str_eq(jb_json_str(f, "speed", ""), "Speed is not measured.");
+    ck_assert_ptr_nonnull(strstr(jb_json_str(f, "variant", ""), "This is the variant `repaired`; the two variants compute the same"));
+    ck_assert_ptr_nonnull(strstr(jb_json_str(p, "variant", ""), "This is the variant `published`"));
     ck_assert_ptr_nonnull(strstr(jb_json_str(f, "reference_source", ""), "def workload"));
+    ck_assert_int_ne(jb_json_str(f, "reference_source", "#")[0], '#');
     ck_assert_ptr_null(jb_workload_facts(w, "broken", &e));
     cJSON_Delete(f);
     cJSON_Delete(p);

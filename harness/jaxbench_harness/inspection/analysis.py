@@ -5,7 +5,7 @@ the work it does, and for TPU modules the coverage of its kernels.
 
 import numpy as np
 
-from . import coverage, flops, indexmap, points
+from . import coverage, flops, indexmap, points, stores
 from .dataflow import Flow, KernelFlow
 from .fold import Fold
 from .flops import KernelWork
@@ -13,14 +13,15 @@ from .flops import KernelWork
 
 class Analysis:
     """Of a stablehlo.Module.  `live` are the values that an output needs, `live_kernels` the Kernels among them, in order;
-    `taken` and `run` are counts (see flops) of the whole module, `kernel_taken` and `kernel_run` of its kernels;
-    `loops` are the whiles that are entered once; `loops_undecided`, `undecided` name what depends on data."""
+    `taken`, `run` and `sure` are counts (see flops) of the whole module, `kernel_run` and `kernel_sure` of its kernels;
+    `loops` are the whiles that are entered once, `seen` the blocks that are executed; `loops_undecided`, `undecided` name
+    what depends on data."""
 
     def __init__(self, module):
         self.module = module
         entry = module.entry
         self.fold = Fold(entry)
-        self.flows, self.works, self.visits = {}, {}, {}
+        self.flows, self.works, self.visits, self.tables = {}, {}, {}, {}
         for kernel in module.kernels:
             self._kernel(kernel)
         self.flow = Flow(entry, self.fold, {k.op: self.flows[k].influence for k in module.kernels})
@@ -45,31 +46,29 @@ class Analysis:
         if work.dead:
             flow = KernelFlow(kernel, work.dead)
             work = KernelWork(kernel, flow, moved, refs)
-        self.flows[kernel], self.works[kernel] = flow, work
+        self.flows[kernel], self.works[kernel], self.tables[kernel] = flow, work, refs
 
     def _count(self):
         frame = points.Frame(1, self.fold)
         entry = self.module.entry
         results = []
-        for taken in (True, False):
+        for mode in (flops.TAKEN, flops.RUN, flops.SURE):
             # A kernel may sit in a loop: its share is the difference that its own count makes.
-            with_kernels = flops.Counter(self.live, self.fold, {k.op: self._work(k, taken) for k in self.live_kernels})
-            whole = with_kernels.count(entry, frame, taken)
+            with_kernels = flops.Counter(self.live, self.fold, {k.op: self.works[k].count[mode] for k in self.live_kernels})
+            whole = with_kernels.count(entry, frame, mode)
             without = flops.Counter(self.live, self.fold, {k.op: np.zeros(flops.WIDTH) for k in self.live_kernels})
-            rest = without.count(entry, frame, taken)
+            rest = without.count(entry, frame, mode)
             results.append((whole, whole - rest, with_kernels))
-        (self.taken, self.kernel_taken, first), (self.run, self.kernel_run, second) = results
+        (self.taken, _, first), (self.run, self.kernel_run, second), (self.sure, self.kernel_sure, _) = results
         self.loops = second.loops
         self.loops_undecided = sorted(set(first.undecided) | {u for k in self.live_kernels for u in self.works[k].loops_undecided})
         self.undecided = sorted(set(second.undecided) | {u for k in self.live_kernels for u in self.works[k].undecided})
-
-    def _work(self, kernel, taken):
-        return self.works[kernel].taken if taken else self.works[kernel].run
+        self.seen = second.seen
 
     def _cover(self):
         reads = coverage.Reads(self.module, self.flow)
         for kernel in self.live_kernels:
-            coverage.outputs(self.coverage, kernel, self.visits[kernel])
+            coverage.outputs(self.coverage, kernel, self.visits[kernel], stores.steps(kernel, self.flows[kernel], self.tables[kernel]))
             reads.add(kernel, self.visits[kernel], self.flows[kernel].influence)
         users = {}
         for value in self.live:

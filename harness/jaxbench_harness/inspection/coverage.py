@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does a kernel write every block of its outputs, once, and read every block of its inputs?
 
-Nothing is executed: the index maps say which block each grid step works on.  What
-a step does with its block (a store under a predicate) is not seen here.
+Nothing is executed: the index maps say which block each grid step works on, and
+`stores` at which steps something is stored.  How much of its block a store fills is
+not seen here.
 """
 
 import numpy as np
+
+from .indexmap import unique
 
 SAME = {"stablehlo.reshape", "stablehlo.convert", "stablehlo.transpose", "stablehlo.bitcast_convert", "stablehlo.optimization_barrier"}
 
@@ -30,28 +33,13 @@ class Coverage:
                 "detail": self.detail}
 
 
-def _distinct(seen):
-    """Sorted numbers of the blocks that are visited, without those outside."""
-    inside = seen.runs[seen.runs >= 0] if seen.outside else seen.runs
-    if seen.total <= 8 * inside.size + 1024:
-        hit = np.zeros(seen.total, bool)  # faster than sorting
-        hit[inside] = True
-        return np.flatnonzero(hit)
-    return _unique(inside)
-
-
-def _unique(numbers):
-    ordered = np.sort(numbers)
-    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if ordered.size else ordered
-
-
 def _first_missing(distinct, total):
     gap = np.flatnonzero(distinct != np.arange(distinct.size))
     return int(gap[0]) if gap.size else int(distinct.size)
 
 
-def outputs(coverage, kernel, all_visits):
-    """Adds what is known about the outputs of one kernel."""
+def outputs(coverage, kernel, all_visits, stored):
+    """Adds what is known about the outputs of one kernel; `stored` is what stores.steps gives."""
     for result in range(kernel.outputs):
         number = kernel.inputs + result
         seen, window = all_visits[number], kernel.windows[number]
@@ -74,7 +62,7 @@ def outputs(coverage, kernel, all_visits):
             continue
         if seen.outside:
             coverage.fault("%s: the index map reaches block %s of %s" % (what, seen.outside, seen.shape()))
-        distinct = _distinct(seen)
+        distinct = seen.distinct()
         missed = seen.total - distinct.size
         outside = int(np.count_nonzero(seen.runs < 0)) if seen.outside else 0
         revisited = len(seen.runs) - outside - distinct.size
@@ -84,6 +72,11 @@ def outputs(coverage, kernel, all_visits):
         if missed:
             coverage.missed += int(missed)
             coverage.fault("%s: block %s of %s is never written" % (what, seen.name(_first_missing(distinct, seen.total)), seen.shape()))
+        elif stored is not None and not seen.outside and result not in kernel.aliases:
+            empty = np.setdiff1d(distinct, seen.distinct(stored[result]), assume_unique=True)
+            if empty.size:
+                coverage.missed += int(empty.size)
+                coverage.fault("%s: nothing is stored to block %s of %s" % (what, seen.name(empty[0]), seen.shape()))
         if revisited and not window.revisit_any:
             coverage.revisited += revisited
             ordered = np.sort(seen.runs)
@@ -98,7 +91,7 @@ class Reads:
 
     def __init__(self, module, flow):
         self.module, self.flow = module, flow
-        self.seen = {}  # array -> (visits, set of blocks) or None when it is read in another way too
+        self.views = {}  # module input -> {(array, bounds): View}, or None where some of it is read in a way that is not followed
 
     def source(self, value):
         """The module input behind a value, through operations that keep every element; else None."""
@@ -111,45 +104,43 @@ class Reads:
         needed = {i for numbers in influence for i in numbers}
         for number in range(kernel.inputs):
             array = kernel.array(number)
-            seen = all_visits[number]
-            if kernel.first + number not in needed:
+            origin, seen = self.source(array), all_visits[number]
+            if kernel.first + number not in needed or origin is None or self.views.get(origin, ()) is None:
                 continue
             if seen is None or seen.ids is None or kernel.first + number in kernel.aliases.values():
-                self.seen[array] = None  # what is shared with an output is passed on unread
+                self.views[origin] = None  # what is shared with an output is passed on unread
                 continue
-            known = self.seen.get(array, ())
-            if known is None:
-                continue
-            if known and known[0].bounds != seen.bounds:
-                self.seen[array] = None
-                continue
-            distinct = _distinct(seen)
-            if known:
-                distinct = _unique(np.concatenate([known[1], distinct]))
-            self.seen[array] = (seen, distinct, kernel, number)
+            views = self.views.setdefault(origin, {})
+            view = views.setdefault((array, seen.bounds), View(seen, kernel, number))
+            view.blocks = unique(np.concatenate([view.blocks, seen.distinct()]))
 
     def finish(self, coverage, users):
-        """Adds blocks of module inputs that nothing reads.  `users` maps a value to the operations that need it."""
-        by_source = {}
-        for array in self.seen:
-            by_source.setdefault(self.source(array), []).append(array)
-        for array, entry in self.seen.items():
-            origin = self.source(array)
-            if entry is None or origin is None or len(by_source[origin]) > 1 or self._elsewhere(array, users):
+        """Adds blocks of module inputs that nothing reads.  `users` maps a value to the operations that need it.
+        Where several views of one input, with blocks of several shapes, are read, all of them together must hold as many
+        elements as the input has."""
+        for origin, views in self.views.items():
+            if not views or not self._only_kernels(origin, users):
                 continue
-            seen, blocks, kernel, number = entry
-            unread = seen.total - blocks.size
-            if unread and kernel.steps:
-                coverage.unread += int(unread)
-                coverage.fault("input %d of kernel '%s' (module input %d): block %s of %s is never read"
-                               % (number, kernel.name, origin.index, seen.name(_first_missing(blocks, seen.total)), seen.shape()))
+            read = sum(min(1.0, view.blocks.size / view.seen.total) for view in views.values() if view.seen.total)
+            view = max(views.values(), key=lambda v: v.blocks.size / max(1, v.seen.total))
+            unread = view.seen.total - view.blocks.size
+            if not unread or not view.kernel.steps or len(views) > 1 and read >= 1:
+                continue
+            coverage.unread += int(unread)
+            coverage.fault("input %d of kernel '%s' (module input %d): block %s of %s is never read"
+                           % (view.number, view.kernel.name, origin.index, view.seen.name(_first_missing(view.blocks, view.seen.total)),
+                              view.seen.shape()))
 
-    def _elsewhere(self, array, users):
-        """Is the array, or what it is a reshape of, used by an operation that is no kernel?"""
-        value, came_from = array, None
-        while True:
-            if any(op not in self.module.by_op and op is not came_from for op in users.get(value, ())):
-                return True
-            if value.op is None:
-                return False
-            came_from, value = value.op, value.op.operands[0]
+    def _only_kernels(self, value, users, depth=64):
+        """Is a value, and what it is a reshape of, used by kernels alone?"""
+        return depth > 0 and all(op in self.module.by_op or op is not None and op.name in SAME and
+                                 all(self._only_kernels(result, users, depth - 1) for result in op.results)
+                                 for op in users.get(value, ()))
+
+
+class View:
+    """Blocks of one shape that kernels read of an array: `blocks` are their numbers; the first reader names them."""
+
+    def __init__(self, seen, kernel, number):
+        self.seen, self.kernel, self.number = seen, kernel, number
+        self.blocks = np.zeros(0, np.int64)

@@ -57,20 +57,25 @@ class Flow:
             value = op.operands[0]
         return self.everything, indices
 
-    def _memory(self, op):
-        """Records what an operation writes."""
+    def targets(self, op):
+        """The references that an operation writes to."""
         refs = [v for v in op.operands if v.type.kind == "memref"]
         if not refs or op.name in _LOADS or op.name in _WAITS or op.blocks:
-            return
+            return []
         if op.results and op.results[0].type.kind == "memref":
-            return  # a view
+            return []  # a view
+        return _places(refs)[-1:] if op.name in _COPIES else refs
+
+    def _memory(self, op):
+        """Records what an operation writes."""
+        targets = self.targets(op)
+        if not targets:
+            return
+        sources = list(op.operands)
         if op.name in _STORES:
-            targets, sources = refs, [v for v in op.operands if v.type.kind != "memref"]
+            sources = [v for v in op.operands if v.type.kind != "memref"]
         elif op.name in _COPIES:
-            real = [v for v in refs if "semaphore" not in v.type.dtype]
-            targets, sources = real[-1:], real[:-1] + [v for v in op.operands if v.type.kind != "memref"]
-        else:
-            targets, sources = refs, list(op.operands)
+            sources = _places([v for v in op.operands if v.type.kind == "memref"])[:-1] + [v for v in op.operands if v.type.kind != "memref"]
         control = _control(op, self.block)
         for target in targets:
             bases, indices = self.bases(target)
@@ -158,6 +163,11 @@ class Flow:
         return seen
 
 
+def _places(refs):
+    """The memory that a copy moves, without its semaphores."""
+    return [v for v in refs if "semaphore" not in v.type.dtype]
+
+
 def _chosen(op, index):
     if op.name == "scf.if" or op.name == "stablehlo.if":
         return op.blocks[0] if index else op.blocks[-1]
@@ -209,12 +219,12 @@ def _sliced(op, fold):
 
 class KernelFlow:
     """What each output of a kernel depends on.  `live` holds the values of the body that any output needs;
-    `influence[r]` the numbers of the call's operands that result r may depend on."""
+    `influence[r]` the numbers of the call's operands that result r may depend on; `flow` is the Flow of the body."""
 
     def __init__(self, kernel, dead=()):
         self.kernel = kernel
         self.fold = Fold(kernel.body)
-        flow = Flow(kernel.body, self.fold, dead=dead)
+        flow = self.flow = Flow(kernel.body, self.fold, dead=dead)
         self.live, self.influence = set(), []
         operand_of = {ref: kernel.dynamic + number for number, ref in enumerate(kernel.prefetch_args)}
         operand_of.update({ref: kernel.first + number for number, ref in enumerate(kernel.refs[:kernel.inputs])})

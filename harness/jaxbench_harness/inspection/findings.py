@@ -20,14 +20,17 @@ def finding(id_, outcome, detail):
     return {"id": id_, "outcome": outcome, "detail": detail}
 
 
-def share(analysis):
-    """Share of the FLOPs that is inside kernels, 0 to 1; a module without FLOPs outside has 1."""
-    total, inside = flops.total(analysis.run), flops.total(analysis.kernel_run)
+def share(analysis, sure=False):
+    """Share of the FLOPs that is inside kernels, 0 to 1; a module without FLOPs outside has 1.  With `sure`, of those inside only
+    the ones are counted that are executed whatever the data are."""
+    inside = flops.total(analysis.kernel_sure if sure else analysis.kernel_run)
+    total = inside + flops.total(analysis.run) - flops.total(analysis.kernel_run)
     return min(1.0, inside / total) if total > 0 else (1.0 if analysis.live_kernels else 0.0)
 
 
-def not_pallas(analysis):
-    """A finding, a label or nothing about kernels on the path from inputs to outputs."""
+def not_pallas(analysis, formula=None):
+    """A finding, a label or nothing about kernels on the path from inputs to outputs.  `formula` is the number of FLOPs that
+    the workload asks for: who does half of it or more outside of kernels must do the rest inside whatever the data are."""
     module = analysis.module
     if not analysis.live_kernels:
         why = "the module has no kernel" if not module.kernels else \
@@ -37,7 +40,8 @@ def not_pallas(analysis):
     if not moved and analysis.reached_inputs(module.outputs):
         return finding("not-pallas", "not-pallas", "%s: kernel '%s' does not depend on any input"
                        % (module.name, analysis.live_kernels[0].name))
-    part = share(analysis)
+    outside = flops.total(analysis.run) - flops.total(analysis.kernel_run)
+    part = share(analysis, sure=bool(formula) and outside >= LABEL * formula)
     if part < NOT_PALLAS:
         return finding("not-pallas", "not-pallas", "%s: %.2g %% of the FLOPs are inside kernels, at least 1 %% are asked for"
                        % (module.name, 100 * part))

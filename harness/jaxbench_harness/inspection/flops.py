@@ -6,8 +6,9 @@ branches.  Nothing is taken from the candidate's own cost estimate.  Conventions
 product of M x K and K x N is 2MKN; arithmetic, comparisons and selects are 1 an element
 of the result; a reduction is 1 an element of its input; conversions, constants and
 data movement are 0; a transcendental is 1 and also counted apart.  Only operations
-that an output needs are counted.  Two counts are made: `taken`, every branch taken
-(of alternatives the dearer), and `run`, as executed where predicates are known.
+that an output needs are counted.  Three counts are made: TAKEN, every branch taken (of
+alternatives the dearer); RUN, as executed where predicates are known and taken where
+they depend on data; SURE, what is executed whatever the data are.
 """
 
 import re
@@ -20,6 +21,7 @@ from .semantics import KIND, direction
 
 MATMUL, FLOAT, OTHER, TRANS, LOOSE, BYTES = range(6)  # columns of a count
 WIDTH = 6
+TAKEN, RUN, SURE = "taken", "run", "sure"  # the counts
 
 _TRANS = {"exp", "exp2", "expm1", "log", "log1p", "tanh", "logistic", "sqrt", "rsqrt", "sin", "cos", "erf", "pow", "tan", "atan2", "cbrt"}
 # Operations that one platform writes as one and the other as many.
@@ -28,7 +30,7 @@ _ONE = {"add", "sub", "mul", "div", "rem", "min", "max", "and", "or", "xor", "no
         "floor", "ceil", "round", "roundaway", "reciprocal", "shl", "shr", "ushr"} | _TRANS
 _FREE_BYTES = {"stablehlo.constant", "stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.iota", "stablehlo.optimization_barrier",
                "stablehlo.return", "func.return", "stablehlo.bitcast_convert", "stablehlo.slice", "stablehlo.custom_call"}
-_BRANCHES = {"scf.if", "stablehlo.if", "stablehlo.case", "scf.index_switch"}
+BRANCHES = {"scf.if", "stablehlo.if", "stablehlo.case", "scf.index_switch"}
 _INNER = {"stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.scatter", "stablehlo.sort", "stablehlo.map",
           "stablehlo.select_and_scatter", "tpu.scan"}
 
@@ -125,7 +127,7 @@ class Counter:
     def _plain(self, block):
         return not self._split(block)[1]
 
-    def count(self, block, frame, taken):
+    def count(self, block, frame, mode):
         """The count of all executions of `block` that `frame` stands for."""
         if not frame.n:
             return np.zeros(WIDTH)
@@ -133,45 +135,52 @@ class Counter:
         self.seen.add(block)
         result = static * frame.n
         for op in inner:
-            if op.name in _BRANCHES:
-                result = result + self._branch(op, frame, taken)
+            if op.name in BRANCHES:
+                result = result + self._branch(op, frame, mode)
             elif op.name == "scf.for":
-                result = result + self._for(op, frame, taken)
+                result = result + self._for(op, frame, mode)
             elif op.name in ("stablehlo.while", "scf.while"):
-                result = result + self._while(op, frame, taken)
+                result = result + self._while(op, frame, mode)
             else:
                 for block_ in op.blocks:
-                    result = result + self.count(block_, frame, taken)
+                    result = result + self.count(block_, frame, mode)
         return result
 
-    def _branch(self, op, frame, taken):
-        index = None if taken else frame.get(op.operands[0])
+    def _branch(self, op, frame, mode):
+        index = None if mode == TAKEN else frame.get(op.operands[0])
         if index is None:
-            if not taken:
+            if mode != TAKEN:
                 self.undecided.append("a branch depends on data")
-            counts = [self.count(block, frame, taken) for block in op.blocks]
+            counts = [self.count(block, frame, mode) for block in op.blocks]
+            if mode == SURE:
+                return np.min(counts, axis=0) if len(counts) > 1 else np.zeros(WIDTH)
             return np.max(counts, axis=0)
         index = index.astype(np.int64)
         result = np.zeros(WIDTH)
         for number, block in enumerate(op.blocks):
-            keep = _takes(op, number, index)
+            keep = takes(op, number, index)
             if keep.size == 1:
                 if keep[0]:
-                    result = result + self.count(block, frame, taken)
+                    result = result + self.count(block, frame, mode)
             else:
-                result = result + self.count(block, frame.sub(keep), taken)
+                result = result + self.count(block, frame.sub(keep), mode)
         return result
 
-    def _for(self, op, frame, taken):
+    def _for(self, op, frame, mode):
         body = op.blocks[0]
         found = points.trips_of_for(frame, op)
         if found is None:
             self.undecided.append("the trip count of a loop depends on data")
-            return self.count(body, frame.opaque(frame.n), taken)
+            return self._unknown(body, frame, mode)
         low, step, trips = found
-        return self._repeat(body, frame, trips, taken, lambda f, k: f.set(body.args[0], _pick(f, low) + _pick(f, step) * k))
+        return self._repeat(body, frame, trips, mode, lambda f, k: f.set(body.args[0], _pick(f, low) + _pick(f, step) * k))
 
-    def _repeat(self, body, frame, trips, taken, enter):
+    def _unknown(self, body, frame, mode):
+        """The body of a loop whose trip count depends on data: once, but surely not at all."""
+        once = self.count(body, frame.opaque(frame.n), mode)
+        return np.zeros(WIDTH) if mode == SURE else once
+
+    def _repeat(self, body, frame, trips, mode, enter):
         times = float(trips.sum()) if trips.size > 1 else float(trips[0]) * frame.n
         if self._plain(body):
             if times:
@@ -179,41 +188,41 @@ class Counter:
             return self._split(body)[0] * times
         many = frame.repeat(trips)
         if many is None:
-            if not taken:
+            if mode != TAKEN:
                 self.undecided.append("a loop has too many iterations to follow")
-            unit = self.count(body, frame.opaque(1), taken)
+            unit = self.count(body, frame.opaque(1), mode)
             return unit * times
         inner, number = many
         enter(inner, number)
-        return self.count(body, inner, taken)
+        return self.count(body, inner, mode)
 
-    def _while(self, op, frame, taken):
+    def _while(self, op, frame, mode):
         body = op.blocks[1]
         found = points.counter_of_while(frame, op) if len(op.blocks) == 2 else None
         if found is None:
             self.undecided.append("the trip count of a loop depends on data")
-            return self.count(body, frame.opaque(frame.n), taken)
+            return self._unknown(body, frame, mode)
         slot, start, step, trips = found
         if frame.n == 1 and trips.size == 1:
             once = int(trips[0])
             if once > points.MAX_POINTS:
                 self.undecided.append("a loop has too many iterations to follow")
-                return self.count(body, frame.opaque(1), taken) * float(once)
+                return self.count(body, frame.opaque(1), mode) * float(once)
             inner = points.Frame(once, self.fold, frame, np.zeros(once, np.int64))
             for number, array in points.follow(frame, op, once).items():
                 inner.set(body.args[number], array)
             inner.set(body.args[slot], start + step * np.arange(once))
             self.loops[op] = (once, inner)
-            return self.count(body, inner, taken)
-        return self._repeat(body, frame, trips, taken, lambda f, k: f.set(body.args[slot], _pick(f, start) + step * k))
+            return self.count(body, inner, mode)
+        return self._repeat(body, frame, trips, mode, lambda f, k: f.set(body.args[slot], _pick(f, start) + step * k))
 
 
 def _pick(frame, array):
     return array if array.size == 1 or frame.pick is None else array[frame.pick]
 
 
-def _takes(op, number, index):
-    """Which of the executions take block `number`."""
+def takes(op, number, index):
+    """Which of the executions of a branch take its block `number`; `index` is its selector at each."""
     last = len(op.blocks) - 1
     if op.name in ("scf.if", "stablehlo.if"):
         return index != 0 if number == 0 else index == 0
@@ -226,16 +235,18 @@ def _takes(op, number, index):
 
 
 class KernelWork:
-    """Counts of one call of a kernel: `taken` and `run`, arrays; `dead` blocks that are never executed; `undecided`.
-    `bytes_` is what the windows move (see indexmap)."""
+    """Counts of one call of a kernel: `count` maps TAKEN, RUN and SURE to arrays; `dead` blocks that are never executed;
+    `undecided`.  `bytes_` is what the windows move (see indexmap)."""
 
     def __init__(self, kernel, flow, bytes_=0.0, tables=None):
         frame = grid_frame(kernel, flow.fold, tables)
-        counter = Counter(flow.live, flow.fold)
-        self.taken = counter.count(kernel.body, frame, True)
-        self.loops_undecided = sorted(set(counter.undecided))
-        counter = Counter(flow.live, flow.fold)
-        self.run = counter.count(kernel.body, frame, False)
+        self.count = {}
+        for mode in (TAKEN, SURE, RUN):
+            counter = Counter(flow.live, flow.fold)
+            self.count[mode] = counter.count(kernel.body, frame, mode)
+            self.count[mode][BYTES] = bytes_
+            if mode == TAKEN:
+                self.loops_undecided = sorted(set(counter.undecided))
         self.undecided = sorted(set(counter.undecided))
         if kernel.grid is None or frame.n > points.MAX_POINTS:
             why = "the grid is not static" if kernel.grid is None else "the grid has %d steps, too many to follow" % frame.n
@@ -245,7 +256,6 @@ class KernelWork:
         if not self.undecided:
             every = {kernel.body} | {b for op in walk(kernel.body) if op.name not in _INNER for b in op.blocks}
             self.dead = every - counter.seen - {b for op in walk(kernel.body) if op.name == "scf.while" for b in op.blocks[:1]}
-        self.taken[BYTES] = self.run[BYTES] = bytes_
 
 
 def grid_frame(kernel, fold, tables=None):

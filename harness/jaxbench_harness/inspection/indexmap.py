@@ -29,6 +29,20 @@ class Visits:
             np.not_equal(ids[1:], ids[:-1], out=first[1:])
             self.runs = ids[first]
 
+    def distinct(self, steps=None):
+        """Sorted numbers of the blocks that are visited, without those outside; `steps`, booleans, leaves steps out."""
+        inside = self.runs if steps is None or steps.all() else self.ids[steps]
+        inside = inside[inside >= 0] if self.outside else inside
+        if self.total <= 8 * inside.size + 1024:
+            hit = np.zeros(self.total, bool)  # faster than sorting
+            hit[inside] = True
+            return np.flatnonzero(hit)
+        return unique(inside)
+
+    def part(self):
+        """The part of all blocks that is visited, 0 to 1; `ids` must be known."""
+        return self.distinct().size / self.total if self.total else 1.0
+
     def name(self, number):
         """The block as a person writes it: (3, 0)."""
         out = []
@@ -40,6 +54,12 @@ class Visits:
     def shape(self):
         """The number of blocks as a person writes it: (4, 1)."""
         return _tuple(self.counts)
+
+
+def unique(numbers):
+    """The numbers, sorted, each once."""
+    ordered = np.sort(numbers)
+    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if ordered.size else ordered
 
 
 def _tuple(numbers):

@@ -4,42 +4,37 @@
 Without a TPU nobody executes the timed module.  What ties it to the checked one is
 structure: at each gate shape the TPU and the CPU module do the same work and move
 the same blocks, and the kernels at the gate shape and at the timed shape are the same
-operations with other sizes.  What the comparison can't decide is `unproven`; only a
-difference that no lowering makes is a mismatch.
+operations and constants with other sizes.  What is not followed is `unproven`; what
+differs, and so was not executed, `doubtful`; only a difference that no lowering and no
+size makes is a mismatch.  docs/protocol.md has the rules in words.
 """
 
 import math
 
-import numpy as np
-
-from .flops import FLOAT, LOOSE, MATMUL, TRANS, masked, total
-from .ir import itemsize, walk
-from .semantics import constant, splat
+from . import interpreted, program
+from .flops import FLOAT, LOOSE, MATMUL, TRANS, total
+from .verdict import DOUBTFUL, MISMATCH, STRUCTURAL, UNPROVEN, Verdict  # noqa: F401
 
 TOLERANCE = 0.05
 CHEAP = 0.5       # less than this part of the work that was expected is another computation
 LITTLE = 0.45     # of the formula's FLOPs: less than a causal mask leaves
-NEAR = 0.85
+NEAR = 0.85       # of elementwise FLOPs, which a lowering writes one way or another
+EXACT = 0.97      # of matrix-product FLOPs, and of what one kernel does at two shapes
 SLACK = 1024      # elementwise FLOPs that don't matter: scalars, index arithmetic
 WRITTEN_OUT = 40  # elementwise FLOPs by which a platform writes out an erf or a power
-
-STRUCTURAL, UNPROVEN, MISMATCH = "structural", "unproven", "mismatch"
-_RANK = {STRUCTURAL: 0, UNPROVEN: 1, MISMATCH: 2}
-
-
-class Verdict:
-    """The worst of what was said, and why."""
-
-    def __init__(self):
-        self.status, self.detail = STRUCTURAL, ""
-
-    def say(self, status, detail):
-        if _RANK[status] > _RANK[self.status]:
-            self.status, self.detail = status, detail
 
 
 def _close(a, b, slack=0.0):
     return abs(a - b) <= TOLERANCE * max(a, b) + slack
+
+
+def _depends(analysis):
+    """Words for work that only data decide about, or ""."""
+    for what, column in (("matrix-product", MATMUL), ("elementwise", FLOAT)):
+        all_, sure = analysis.taken[column], analysis.sure[column]
+        if sure < NEAR * min(all_, analysis.run[column]) - SLACK:
+            return "%.0f %% of the %s FLOPs of %s" % (100 * (1 - sure / all_), what, analysis.module.name)
+    return ""
 
 
 def platforms(verdict, shape, tpu, cpu):
@@ -51,6 +46,13 @@ def platforms(verdict, shape, tpu, cpu):
     def differ(what, a, b, status):
         verdict.say(status, "%s the TPU module does %.6g %s, the CPU module %.6g" % (where, a, what, b))
 
+    for analysis in (tpu, cpu):
+        if program.platform_branch(analysis.module):
+            verdict.say(MISMATCH, "module %s chooses by platform what it computes" % analysis.module.name)
+    narrow = program.narrow_types(tpu.module) - program.narrow_types(cpu.module)
+    if narrow:
+        verdict.say(MISMATCH, "%s the TPU module computes with %s, the CPU module does not" % (where, sorted(narrow)[0]))
+    _data(verdict, where, tpu, cpu)
     if undecided:
         verdict.say(UNPROVEN, "%s %s" % (where, undecided[0]))
     a, b = tpu.taken, cpu.taken
@@ -68,158 +70,94 @@ def platforms(verdict, shape, tpu, cpu):
     if not tpu.undecided and not cpu.undecided and not _close(tpu.run[MATMUL], cpu.run[MATMUL]):
         cheaper = tpu.run[MATMUL] < cpu.run[MATMUL]
         differ("executed matrix-product FLOPs", tpu.run[MATMUL], cpu.run[MATMUL], MISMATCH if cheaper else UNPROVEN)
+    foreign = program.float_constants(tpu.module, tpu.live_kernels) - program.float_constants(cpu.module)
+    if foreign:
+        verdict.say(DOUBTFUL, "%s the number %.9g is in a kernel of the TPU module and not in the CPU module" % (where, sorted(foreign)[0]))
     _blocks(verdict, where, tpu, cpu)
+
+
+def _data(verdict, where, tpu, cpu):
+    """Predicates that depend on data must be the same on both sides."""
+    depends = _depends(tpu)
+    if depends and not _depends(cpu):
+        verdict.say(MISMATCH, "%s %s depend on data, none of the CPU module's" % (where, depends))
+    elif tpu.undecided and not cpu.undecided:
+        verdict.say(DOUBTFUL, "%s in the TPU module %s, in the CPU module nothing does" % (where, tpu.undecided[0]))
+    if not tpu.undecided or not cpu.undecided:
+        return
+    numbers = set(_floats(program.control_constants(cpu.module.entry)))
+    for kernel in tpu.live_kernels:
+        for number in _floats(program.control_constants(kernel.body)):
+            if number not in numbers:
+                verdict.say(MISMATCH, "%s a predicate of kernel '%s' compares with %.9g, none of the CPU module does" % (where, kernel.name, number))
+
+
+def _floats(constants):
+    """The floats among constants, without the neutral elements that reductions start from."""
+    found = [float(c) for c in constants if c is not None and c.dtype.kind not in "iub"]
+    return [c for c in found if math.isfinite(c) and c != 0]
 
 
 def _blocks(verdict, where, tpu, cpu):
     """Compares what the index maps of the kernels move with what the interpreter's loops slice."""
-    loops = [(op, *cpu.loops[op]) for op in _grid_loops(cpu)]
-    kernels = tpu.live_kernels
+    loops, kernels = interpreted.loops(cpu), tpu.live_kernels
     if len(loops) != len(kernels):
         verdict.say(UNPROVEN, "%s %d kernels and %d interpreted grids can't be matched" % (where, len(kernels), len(loops)))
         return
-    for kernel, (op, trips, frame) in zip(kernels, loops):
-        if kernel.grid is None:
-            verdict.say(UNPROVEN, "%s the grid of kernel '%s' is not static" % (where, kernel.name))
-            continue
-        if kernel.steps != trips:
-            verdict.say(UNPROVEN, "%s kernel '%s' has %d grid steps, the interpreter %d" % (where, kernel.name, kernel.steps, trips))
-            continue
-        _windows(verdict, where, kernel, tpu.visits[kernel], op, frame)
-
-
-def _grid_loops(cpu):
-    """The interpreter's loop over a grid, for each kernel: a counted while, not nested, that updates one of its carries
-    by blocks.  Other loops of the module do not look so."""
-    found = []
-    for op in cpu.loops:
-        body = op.blocks[1]
-        if not any(v in cpu.live for v in op.results):
-            continue
-        if any(_update(out, arg) is not None for out, arg in zip(body.results, body.args)):
-            found.append(op)
-    order = {op: n for n, op in enumerate(o for o in cpu.module.entry.ops if o.blocks)}
-    return sorted((op for op in found if op in order), key=order.get)
-
-
-def _update(out, arg):
-    """The dynamic_update_slice by which a loop writes a block back to its carry `arg`, or None."""
-    if out.op is not None and out.op.name == "stablehlo.dynamic_update_slice" and out.op.operands[0] is arg:
-        return out.op
-    return None
-
-
-def _windows(verdict, where, kernel, visits, op, frame):
-    body = op.blocks[1]
-    last = len(body.args) - len(kernel.scratch_args)
-    first = last - len(kernel.refs)
-    if first < 0:
-        verdict.say(UNPROVEN, "%s the blocks of kernel '%s' can't be matched" % (where, kernel.name))
-        return
-    moved_tpu = moved_cpu = 0.0
-    same = True
-    for seen, arg, out, ref in zip(visits, body.args[first:last], body.results[first:last], kernel.refs):
-        update = _update(out, arg)
-        if update is None or seen is None:
-            continue  # memory that the kernel moves itself, or a whole array
-        size = itemsize(arg.type.dtype)
-        block = update.operands[1].type.size
-        starts = [frame.get(v) for v in update.operands[2:]]
-        if block != math.prod(seen.bounds):
-            verdict.say(UNPROVEN, "%s the blocks of kernel '%s' differ in size" % (where, kernel.name))
-            return
-        if seen.ids is None or any(s is None for s in starts):
-            verdict.say(UNPROVEN, "%s an index map of kernel '%s' depends on data" % (where, kernel.name))
-            return
-        ids = np.zeros(1, np.int64)
-        for start, dim, bound in zip(starts, arg.type.dims, update.operands[1].type.dims):
-            ids = ids * max(1, -(-dim // bound)) + start.astype(np.int64) // bound
-        ids = np.broadcast_to(ids, (frame.n,))
-        fetched = 1 + int(np.count_nonzero(ids[1:] != ids[:-1])) if ids.size else 0
-        moved_cpu += fetched * block * size
-        moved_tpu += len(seen.runs) * block * size
-        same = same and np.array_equal(ids, seen.ids)
-    if not _close(moved_tpu, moved_cpu):
-        verdict.say(MISMATCH, "%s the index maps of kernel '%s' move %.6g bytes, the interpreter's %.6g"
-                    % (where, kernel.name, moved_tpu, moved_cpu))
-    elif not same:
-        verdict.say(UNPROVEN, "%s the index maps of kernel '%s' visit other blocks than the interpreter's" % (where, kernel.name))
-
-
-def signature(module):
-    """The operations of a module and of its kernels in order, with how they are wired, without sizes and constants."""
-    tokens = []
-    _tokens(module.entry, tokens, module.by_op)
-    return tokens
-
-
-def _tokens(block, tokens, by_op, numbers=None):
-    numbers = {} if numbers is None else numbers
-    for arg in block.args:
-        numbers[arg] = len(numbers)
-    for op in block.ops:
-        if op.name.endswith(".constant"):
-            continue
-        tokens.append((masked(op), tuple(numbers.get(v, -1) for v in op.operands)))
-        for result in op.results:
-            numbers[result] = len(numbers)
-        if op in by_op:
-            kernel = by_op[op]
-            tokens.append(("kernel", len(kernel.grid_args), kernel.prefetch, kernel.inputs, kernel.outputs, len(kernel.scratch_args)))
-            _tokens(kernel.body, tokens, by_op)
-            for window in kernel.windows:
-                tokens.append(("window", window is not None))
-                if window is not None:
-                    _tokens(window.index, tokens, by_op)
-        for inner in op.blocks:
-            tokens.append(("block",))
-            _tokens(inner, tokens, by_op, numbers)
-            tokens.append(("end",))
-
-
-def _control_constants(kernel):
-    """The integer constants that predicates, trip counts and loop conditions of a kernel are made of, in order."""
-    found, seen = [], set()
-    for op in walk(kernel.body):
-        todo = {"scf.if": op.operands[:1], "scf.index_switch": op.operands[:1], "scf.for": op.operands[:3]}.get(op.name, ())
-        if op.name == "scf.while" and op.blocks:
-            todo = op.blocks[0].results[:1]
-        todo = list(reversed(todo))
-        while todo:
-            value = todo.pop()
-            if value in seen or value.op is None or value.op.blocks:
-                continue
-            seen.add(value)
-            if value.op.name.endswith(".constant"):
-                found.append(splat(constant(value.op)))
-            todo += reversed(value.op.operands)
-    return found
-
-
-def _same_control(a, b):
-    """Do two kernels of equal operations also have the same control: equal constants, or both the length of one grid axis or its
-    last index?  Then what one executes less than the other follows from the sizes alone."""
-    left, right = _control_constants(a), _control_constants(b)
-    if len(left) != len(right) or a.grid is None or b.grid is None or len(a.grid) != len(b.grid):
-        return False
-    for x, y in zip(left, right):
-        if x is None or y is None:
-            return False
-        if x != y and not any(x == m - less and y == n - less for m, n in zip(a.grid, b.grid) for less in (0, 1)):
-            return False
-    return True
+    for kernel, op in zip(kernels, loops):
+        found = interpreted.difference(kernel, tpu.visits[kernel], op, *cpu.loops[op], _close)
+        if found is not None:
+            verdict.say(found[0], "%s %s" % (where, found[1]))
 
 
 def shapes(verdict, gate_name, gate, gate_flops, timed_name, timed, timed_flops):
     """Compares the TPU modules of a gate shape and of the timed shape; `*_flops` are what the workload's formula says, or None."""
-    a, b = signature(gate.module), signature(timed.module)
-    same = a == b
     between = "from shape %s to %s" % (gate_name, timed_name)
+    same = _program(verdict, between, gate, timed)
+    alike = same and all(map(program.same_control, gate.live_kernels, timed.live_kernels))
+    depends = _depends(timed)
+    if depends and not (alike and _depends(gate)):
+        verdict.say(MISMATCH, "%s depend on data under other predicates than at shape %s" % (depends, gate_name))
+    _fetched(verdict, between, gate, timed)
+    _work(verdict, between, gate, gate_flops, timed, timed_flops, alike)
+
+
+def _program(verdict, between, gate, timed):
+    """Is it the same program?"""
     if not gate.live_kernels or not timed.live_kernels:
-        verdict.say(UNPROVEN, "%s the number of kernels changes from %d to %d" % (between, len(gate.live_kernels), len(timed.live_kernels)))
-    elif not same:
-        verdict.say(UNPROVEN, "%s the kernels are other operations (%s)" % (between, _first_difference(a, b)))
-    alike = same and all(map(_same_control, gate.live_kernels, timed.live_kernels))
+        verdict.say(DOUBTFUL, "%s the number of kernels changes from %d to %d" % (between, len(gate.live_kernels), len(timed.live_kernels)))
+        return False
+    narrow = program.narrow_types(timed.module) - program.narrow_types(gate.module)
+    if narrow:
+        verdict.say(MISMATCH, "%s values of type %s appear" % (between, sorted(narrow)[0]))
+    products = program.product_types(timed.module) - program.product_types(gate.module)
+    if products:
+        verdict.say(DOUBTFUL, "%s a product of %s and %s that gives %s appears" % (between, *sorted(products)[0]))
+    a, b = program.signature(gate.module), program.signature(timed.module)
+    if a != b:
+        verdict.say(DOUBTFUL, "%s the kernels are other operations (%s), which nothing executed" % (between, program.first_difference(a, b)))
+        return False
+    other = program.other_constant(gate.module, timed.module)
+    if other:
+        verdict.say(DOUBTFUL, "%s %s, and no size explains it" % (between, other))
+        return False
+    return True
+
+
+def _fetched(verdict, between, gate, timed):
+    """Is as large a part of each operand read?"""
+    for a, b in zip(gate.live_kernels, timed.live_kernels):
+        for number, (x, y) in enumerate(zip(gate.visits[a][:a.inputs], timed.visits[b][:b.inputs])):
+            if x is None or y is None or x.ids is None or y.ids is None:
+                continue
+            before, after = x.part(), y.part()
+            if after < EXACT * before:
+                verdict.say(DOUBTFUL, "%s the part of input %d that kernel '%s' reads falls from %.3g to %.3g"
+                            % (between, number, b.name, before, after))
+
+
+def _work(verdict, between, gate, gate_flops, timed, timed_flops, alike):
+    """Is as much done of what the formula asks for?"""
     decided = not gate.undecided and not timed.undecided
     work_gate, work_timed = (gate.run, timed.run) if decided else (gate.taken, timed.taken)
     products = work_gate[MATMUL] > 0
@@ -230,21 +168,21 @@ def shapes(verdict, gate_name, gate, gate_flops, timed_name, timed, timed_flops)
         verdict.say(MISMATCH, "%s the transcendentals are gone" % between)
         return
     if not gate_flops or not timed_flops:
-        verdict.say(UNPROVEN, "the formula's FLOPs at shapes %s and %s are not known" % (gate_name, timed_name))
+        verdict.say(UNPROVEN, "%s the formula's FLOPs are not known" % between)
         return
     done_gate = (work_gate[MATMUL] if products else total(work_gate)) / gate_flops
     done_timed = (work_timed[MATMUL] if products else total(work_timed)) / timed_flops
     if done_gate <= 0:
-        if done_timed <= 0:
-            return
-        verdict.say(UNPROVEN, "%s work appears that was not checked" % between)
+        if done_timed > 0:
+            verdict.say(UNPROVEN, "%s work appears that was not checked" % between)
         return
     falls = "%s the work falls from %.3g to %.3g of the formula's FLOPs" % (between, done_gate, done_timed)
+    expected = min(done_gate, 1.0) if products else done_gate  # blocks beyond the edge of a small array are more work than the formula's
     if done_timed < CHEAP * done_gate:
         little = done_timed < LITTLE if products else not _padded(gate)
-        verdict.say(MISMATCH if little and decided and not alike else UNPROVEN, falls)
-    elif done_timed < NEAR * done_gate and not alike:
-        verdict.say(UNPROVEN, falls)
+        verdict.say(MISMATCH if little and decided and not alike else DOUBTFUL if done_timed < EXACT * expected and not alike else UNPROVEN, falls)
+    elif done_timed < EXACT * expected and not alike:
+        verdict.say(DOUBTFUL if products or not _padded(gate) else UNPROVEN, falls)
 
 
 def _padded(analysis):
@@ -254,16 +192,3 @@ def _padded(analysis):
             if seen is not None and any(d % b for d, b in zip(kernel.array(number).type.dims, seen.bounds)):
                 return True
     return any(op.name == "stablehlo.pad" for op in analysis.module.entry.ops)
-
-
-def _first_difference(a, b):
-    for x, y in zip(a, b):
-        if x != y:
-            return "%s against %s" % (_word(x), _word(y))
-    return "%d against %d operations" % (len(a), len(b))
-
-
-def _word(token):
-    if token[0] == "kernel":
-        return "a kernel with %d grid axes, %d inputs, %d outputs and %d scratch buffers" % (token[1], token[3], token[4], token[5])
-    return token[0][0] if isinstance(token[0], tuple) else str(token[0])

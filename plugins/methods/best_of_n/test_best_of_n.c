@@ -309,7 +309,7 @@ END_TEST
 
 /* docs/formats.md, "Prompt facts" */
 static const char *const FACTS[] = { "id", "name", "summary", "formula", "signature", "inputs_table", "shapes_table", "config_table",
-                                     "full_shape", "policies", "judged", "reference_source" };
+                                     "full_shape", "policies", "judged", "reference_source", "variant", "speed" };
 
 START_TEST(the_prompt_renders_from_the_documented_facts)
 {
