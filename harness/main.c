@@ -24,7 +24,6 @@
 #include <unistd.h>
 
 #define ZYGOTE_GRACE_MS 10000
-#define PATH_BYTES 4096
 
 static const char USAGE[] =
     "usage: jaxbench-worker --fd N [options]   serve jobs on descriptor N (frames, include/jaxbench/frame.h)\n"
@@ -91,40 +90,6 @@ static int read_arguments(arguments *a, int argc, char **argv)
     return a->worker.fd >= 0 || a->probe ? 0 : bad("it is missing, so there is nothing to do", "--fd");
 }
 
-/* The venv of an installation: <root>/share/jaxbench/venv, or the folder that
- * venv.path beside it names (relative to the root, or absolute).  NULL when there is
- * neither, as in a build tree. */
-static char *installed_venv(const char *root)
-{
-    char *share = jb_fs_join(root, "share/jaxbench"), *venv = share != NULL ? jb_fs_join(share, "venv") : NULL;
-    char *note = share != NULL ? jb_fs_join(share, "venv.path") : NULL, *found = NULL;
-    jb_buf text = JB_BUF_INIT(PATH_BYTES);
-    if (venv != NULL && jb_fs_is_dir(venv)) {
-        found = jb_strdup(venv);
-    } else if (note != NULL && jb_fs_exists(note) && jb_fs_read(note, PATH_BYTES - 1, &text, NULL) == 0 && text.ptr != NULL) {
-        text.ptr[strcspn(text.ptr, "\r\n")] = '\0';
-        if (text.ptr[0] != '\0') found = text.ptr[0] == '/' ? jb_strdup(text.ptr) : jb_fs_join(root, text.ptr);
-    }
-    jb_buf_free(&text);
-    jb_free(note);
-    jb_free(venv);
-    jb_free(share);
-    return found;
-}
-
-/* Argument, $JAXBENCH_PYTHON, $JAXBENCH_VENV, the installation's, the one compiled in. */
-static char *find_python(const char *root)
-{
-    const char *python = getenv("JAXBENCH_PYTHON"), *venv = getenv("JAXBENCH_VENV");
-    if (python != NULL && python[0] != '\0') return jb_strdup(python);
-    if (venv != NULL && venv[0] != '\0') return jb_fs_join(venv, "bin/python");
-    char *installed = installed_venv(root), *found = NULL;
-    if (installed != NULL) found = jb_fs_join(installed, "bin/python");
-    else found = JB_PYTHON[0] == '/' ? jb_strdup(JB_PYTHON) : jb_fs_join(root, JB_PYTHON);
-    jb_free(installed);
-    return found;
-}
-
 /* Where the interpreter and our package lie: argument, environment, or beside
  * the program.  A venv inside the tree was compiled in relative to the tree. */
 static int find_parts(arguments *a, jb_layout *l, jb_error *err)
@@ -141,7 +106,7 @@ static int find_parts(arguments *a, jb_layout *l, jb_error *err)
             a->harness = jb_fs_join(l->root, "share/jaxbench/harness");
         }
     }
-    if (a->python == NULL) a->python = find_python(l->root != NULL ? l->root : ".");
+    if (a->python == NULL) a->python = jb_layout_python(l->root != NULL ? l->root : ".");
     if (a->worker.cache == NULL) a->worker.cache = l->cache;
     if (a->worker.plugins == NULL) a->worker.plugins = l->plugins;
     jb_err_clear(err);

@@ -50,6 +50,10 @@ typedef struct jb_layout {
                     * a user without a home $TMPDIR/jaxbench-<uid> (jb_fs_private_dir) */
 } jb_layout;
 int jb_layout_find(jb_layout *out, jb_error *err);
+/* The interpreter of the project's venv, malloc'ed: $JAXBENCH_PYTHON, $JAXBENCH_VENV's,
+ * that of an installation below `root` (docs/install.md), else the one the build was
+ * configured with.  It need not be there.  NULL without memory. */
+char *jb_layout_python(const char *root);
 void jb_layout_free(jb_layout *l);
 
 #endif

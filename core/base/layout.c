@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define CACHE_MAX (8u << 20) /* of CMakeCache.txt */
+#define PATH_BYTES 4096
 #define CLIMB 6              /* levels between a test program and its build folder */
 
 static const char *environment(const char *name)
@@ -229,4 +230,39 @@ void jb_layout_free(jb_layout *l)
     jb_free(l->plugins);
     jb_free(l->cache);
     memset(l, 0, sizeof *l);
+}
+
+/* ---- the interpreter --------------------------------------------------------------- */
+
+/* The venv of an installation: <root>/share/jaxbench/venv, or the folder that
+ * venv.path beside it names (relative to the root, or absolute).  NULL when there is
+ * neither, as in a build tree. */
+static char *installed_venv(const char *root)
+{
+    char *share = jb_fs_join(root, "share/jaxbench"), *venv = share ? jb_fs_join(share, "venv") : NULL;
+    char *note = share ? jb_fs_join(share, "venv.path") : NULL, *found = NULL;
+    jb_buf text = JB_BUF_INIT(PATH_BYTES);
+    if (venv && jb_fs_is_dir(venv)) {
+        found = jb_strdup(venv);
+    } else if (note && jb_fs_exists(note) && jb_fs_read(note, PATH_BYTES - 1, &text, NULL) == 0 && text.ptr) {
+        text.ptr[strcspn(text.ptr, "\r\n")] = 0;
+        if (text.ptr[0] != 0) found = text.ptr[0] == '/' ? jb_strdup(text.ptr) : jb_fs_join(root, text.ptr);
+    }
+    jb_buf_free(&text);
+    jb_free(note);
+    jb_free(venv);
+    jb_free(share);
+    return found;
+}
+
+char *jb_layout_python(const char *root)
+{
+    const char *python = environment("JAXBENCH_PYTHON"), *venv = environment("JAXBENCH_VENV");
+    if (python) return jb_strdup(python);
+    if (venv) return jb_fs_join(venv, "bin/python");
+    char *installed = installed_venv(root), *found = NULL;
+    if (installed) found = jb_fs_join(installed, "bin/python");
+    else found = JB_PYTHON[0] == '/' ? jb_strdup(JB_PYTHON) : jb_fs_join(root, JB_PYTHON);
+    jb_free(installed);
+    return found;
 }

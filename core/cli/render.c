@@ -8,19 +8,10 @@
 #include "core/base/mem.h"
 #include "core/cli/child.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define TIMEOUT_MS 300000
 #define ERR_MAX (64u << 10)
-
-/* JAXBENCH_PYTHON, or the venv the build was configured with. */
-static char *find_python(const jb_layout *l)
-{
-    const char *set = getenv("JAXBENCH_PYTHON");
-    if (set && *set) return jb_strdup(set);
-    return JB_PYTHON[0] == '/' ? jb_strdup(JB_PYTHON) : jb_fs_join(l->root, JB_PYTHON);
-}
 
 static char *find_program(const jb_layout *l)
 {
@@ -48,7 +39,7 @@ static int failed(jb_error *err, const jb_child *c)
 int jb_render(const jb_layout *layout, const cJSON *document, const char *form, const char *base, jb_buf *out, jb_error *err)
 {
     static const char *const env[] = { "LC_ALL=C.UTF-8", "PATH=/usr/bin:/bin", NULL };
-    char *python = find_python(layout), *program = find_program(layout);
+    char *python = jb_layout_python(layout->root), *program = find_program(layout);
     const char *argv[] = { python, "-I", "-B", program, form, "--base", base, NULL };
     jb_buf text = JB_BUF_INIT(JB_JSON_MAX_BYTES);
     jb_child c = { .program = python, .argv = argv, .env = env, .complaint = "jaxbench_report: ", .timeout_ms = TIMEOUT_MS,

@@ -11,6 +11,11 @@
 
 #include <string.h>
 
+static const jb_cli_option OPTIONS[] = {
+    { "budget", 0, JB_CLI_LIST, "AMOUNT", "another budget of the run: 5usd, 2Mtokens, 300calls, 30m, or KEY=VALUE", NULL },
+    { "no-page", 0, JB_CLI_FLAG, NULL, "do not render report.html at the end", NULL },
+};
+
 /* The texts of a JSON array, as pointers into it. */
 static const char *const *texts_of(const cJSON *array, size_t *count)
 {
@@ -24,11 +29,6 @@ static const char *const *texts_of(const cJSON *array, size_t *count)
     }
     return texts;
 }
-
-static const jb_cli_option OPTIONS[] = {
-    { "budget", 0, JB_CLI_LIST, "AMOUNT", "another budget of the run: 5usd, 2Mtokens, 300calls, 30m, or KEY=VALUE", NULL },
-    { "no-page", 0, JB_CLI_FLAG, NULL, "do not render report.html at the end", NULL },
-};
 
 /* What a cell may spend is part of what it is: a method may have seen it. */
 static int refuse_samples(const jb_runs_sets *sets, jb_error *err)
@@ -140,6 +140,5 @@ const jb_cli_verb jb_verb_resume = {
             "name below runs/. Refused, with the difference, when a plugin, template, workload, gate set or\n"
             "the worker changed, and when the journal is lost.\n"
             "A run that a budget stopped goes on with a larger one: jaxbench resume RUN --budget 10usd",
-    .options = OPTIONS, .option_count = sizeof OPTIONS / sizeof OPTIONS[0],
-    .min_args = 1, .max_args = 1, .run = run,
+    .options = OPTIONS, .option_count = sizeof OPTIONS / sizeof OPTIONS[0], .min_args = 1, .max_args = 1, .run = run,
 };

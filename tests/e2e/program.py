@@ -50,7 +50,7 @@ def jaxbench(*args, cwd=None, timeout=600, env=None, stdin=subprocess.DEVNULL):
 
 def start(folder, study, run_dir):
     """`jaxbench run` in the background, in a session of its own."""
-    return subprocess.Popen([str(BUILD / "jaxbench"), "run", str(study), "--run-dir", str(run_dir)], cwd=folder,
+    return subprocess.Popen([str(BUILD / "jaxbench"), "run", str(study), "--run-dir", str(run_dir), "--no-page"], cwd=folder,
                             env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                             stderr=subprocess.PIPE, start_new_session=True)
 
@@ -74,7 +74,7 @@ def kill_and_resume(folder, study, run_dir, seconds):
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     verb = ("resume", run_dir) if (run_dir / "journal.jsonl").exists() else ("run", study, "--run-dir", run_dir)
-    done = jaxbench(*verb, cwd=folder)
+    done = jaxbench(*verb, "--no-page", cwd=folder)
     return done, archive(run_dir) if done.code == 0 else None
 
 

@@ -46,7 +46,8 @@ class PaidRuns(unittest.TestCase):
         (self.root / "prices.yaml").write_text(PRICES)
 
     def go(self, *args, code=0):
-        done = jaxbench(*args, cwd=self.root, env=environment(JB_E2E_KEY=KEY, no_proxy="*"))
+        page = ("--no-page",) if args[0] in ("run", "resume") else ()
+        done = jaxbench(*args, *page, cwd=self.root, env=environment(JB_E2E_KEY=KEY, no_proxy="*"))
         self.assertEqual(done.code, code, done)
         return done
 

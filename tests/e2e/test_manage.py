@@ -46,7 +46,8 @@ class Folder(unittest.TestCase):
         self.folder.cleanup()
 
     def go(self, *args, code=0, **kw):
-        done = jaxbench(*args, cwd=self.root, **kw)
+        page = ("--no-page",) if args[0] in ("run", "resume") else ()
+        done = jaxbench(*args, *page, cwd=self.root, **kw)
         self.assertEqual(done.code, code, done)
         return done
 
@@ -149,7 +150,7 @@ class Plan(Folder):
 
 class StatusAndStop(Folder):
     def start(self, *args):
-        process = subprocess.Popen([str(BUILD / "jaxbench"), "run", str(self.study), "--run-dir", "runs/a", *args], cwd=self.root, env=environment(),
+        process = subprocess.Popen([str(BUILD / "jaxbench"), "run", str(self.study), "--run-dir", "runs/a", "--no-page", *args], cwd=self.root, env=environment(),
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
