@@ -23,7 +23,7 @@ def inspect(path, full, gates, output, flops):
     for name, inputs in {"full": full, **gates}.items():
         out = output(inputs)
         shapes[name] = {"config": {}, "flops": flops(inputs), "outputs": [{"dtype": str(out.dtype), "dims": list(out.shape)}],
-                        "inputs": [{"name": "ABC"[n], "dtype": str(s.dtype), "dims": list(s.shape)} for n, s in enumerate(inputs)]}
+                        "inputs": [{"name": "ABCD"[n], "dtype": str(s.dtype), "dims": list(s.shape)} for n, s in enumerate(inputs)]}
     job, modules, said = build.job(shapes, "full", list(gates)), {}, []
     environment = os.environ
     try:
