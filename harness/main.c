@@ -91,7 +91,7 @@ static int read_arguments(arguments *a, int argc, char **argv)
  * the program.  A venv inside the tree was compiled in relative to the tree. */
 static int find_parts(arguments *a, jb_layout *l, jb_error *err)
 {
-    const char *env_harness = getenv("JAXBENCH_HARNESS"), *env_python = getenv("JAXBENCH_PYTHON");
+    const char *env_harness = getenv("JAXBENCH_HARNESS");
     jb_layout_free(l);
     int rc = jb_layout_find(l, err);
     if (rc != 0 && (a->harness == NULL && env_harness == NULL)) return rc;
@@ -103,8 +103,7 @@ static int find_parts(arguments *a, jb_layout *l, jb_error *err)
             a->harness = jb_fs_join(l->root, "share/jaxbench/harness");
         }
     }
-    if (a->python == NULL && env_python != NULL) a->python = jb_strdup(env_python);
-    if (a->python == NULL) a->python = JB_PYTHON[0] == '/' ? jb_strdup(JB_PYTHON) : jb_fs_join(l->root != NULL ? l->root : ".", JB_PYTHON);
+    if (a->python == NULL) a->python = jb_layout_python(l->root != NULL ? l->root : ".");
     if (a->worker.cache == NULL) a->worker.cache = l->cache;
     if (a->worker.plugins == NULL) a->worker.plugins = l->plugins;
     jb_err_clear(err);

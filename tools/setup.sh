@@ -5,6 +5,7 @@
 #   jb_setup_packages   Debian packages (root or sudo; else prints the line and stops)
 #   jb_setup_venv       .venv from harness/requirements.lock
 #   jb_setup_build DIR [cmake options]
+#   jb_setup_browser    Chromium, for the tests of the report's page; never needed
 #
 # Each step is idempotent and leaves its stamp last, so Ctrl-C anywhere is safe.
 # Once all three have run, none of them touches the network.
@@ -89,7 +90,7 @@ jb_setup_venv() {
   want=$(sha256sum <"$lock")
   [ "$(cat "$venv/.jaxbench-lock" 2>/dev/null)" = "$want" ] && "$venv/bin/python" -c '' 2>/dev/null && return 0
   python=$(jb_find_python) || jb_die "no Python 3.11 or later with headers and a shared libpython. Install python3-dev, or set JAXBENCH_PYTHON to one that has them."
-  jb_say "making .venv with $python (jax, jaxlib, libtpu; about 1 GB, once, some minutes)"
+  jb_say "making .venv with $python (jax, jaxlib, libtpu and more; about 1.2 GB, once, some minutes)"
   rm -rf "$venv.old"
   [ -e "$venv" ] && mv "$venv" "$venv.old"
   if "$python" -m venv "$venv" && jb_pip "$lock"; then
@@ -103,9 +104,20 @@ jb_setup_venv() {
 }
 
 jb_pip() {
-  "$jb_root/.venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$1" 2>&1 |
+  "$jb_root/.venv/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: --require-hashes -r "$1" 2>&1 |
     grep -v 'WARNING: Location' >&2
   return "${PIPESTATUS[0]}"
+}
+
+# 113 MB to fetch, 414 MB of disk: only for CI, where root can install it, and no
+# failure when it can't be had; the tests that want it are then skipped.
+jb_setup_browser() {
+  command -v chromium >/dev/null 2>&1 && return 0
+  command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ] || return 0
+  jb_say "installing chromium, to look at the report's page"
+  { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium fonts-dejavu-core; } >"$jb_root/.setup.log" 2>&1 ||
+    jb_say "chromium can't be installed; the tests of the page are skipped"
+  rm -f "$jb_root/.setup.log"
 }
 
 # Configure when options or the venv's Python changed, then let the generator

@@ -35,9 +35,14 @@ typedef struct jb_layout {
     char *worker;  /* jaxbench-worker */
     char *suite;   /* folder of suites: holds jaxbench/, gates/, distributions/ */
     char *plugins; /* ':'-separated */
+    char *examples;/* example studies, and templates/ of `init` */
     char *cache;   /* $JAXBENCH_CACHE, $XDG_CACHE_HOME/jaxbench or ~/.cache/jaxbench */
 } jb_layout;
 int jb_layout_find(jb_layout *out, jb_error *err);
+/* The interpreter of the project's venv, malloc'ed: $JAXBENCH_PYTHON, $JAXBENCH_VENV's,
+ * that of an installation below `root` (docs/install.md), else the one the build was
+ * configured with.  It need not be there.  NULL without memory. */
+char *jb_layout_python(const char *root);
 void jb_layout_free(jb_layout *l);
 
 #endif

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define CACHE_MAX (8u << 20) /* of CMakeCache.txt */
+#define PATH_BYTES 4096
 #define CLIMB 6              /* levels between a test program and its build folder */
 
 static const char *environment(const char *name)
@@ -159,6 +160,7 @@ int jb_layout_find(jb_layout *out, jb_error *err)
         l.root = jb_strdup(prefix);
         l.worker = part("JAXBENCH_WORKER", prefix, "libexec/jaxbench/jaxbench-worker");
         l.suite = part("JAXBENCH_SUITE", prefix, "share/jaxbench/suite");
+        l.examples = jb_fs_join(prefix, "share/jaxbench/examples");
         own = jb_fs_join(prefix, "lib/jaxbench/plugins/v1");
     } else if (build) {
         l.root = source_of(build, err);
@@ -168,6 +170,7 @@ int jb_layout_find(jb_layout *out, jb_error *err)
         }
         l.worker = part("JAXBENCH_WORKER", build, "jaxbench-worker");
         l.suite = part("JAXBENCH_SUITE", l.root, "suite");
+        l.examples = jb_fs_join(l.root, "examples");
         own = jb_fs_join(build, "plugins");
     } else {
         rc = jb_err(err, JB_ENOTFOUND, "%s lies neither in a build folder (no CMakeCache.txt up to %d levels above) nor in <prefix>/bin of an "
@@ -177,7 +180,7 @@ int jb_layout_find(jb_layout *out, jb_error *err)
     }
     if (own) l.plugins = plugin_folders(own, prefix != NULL);
     l.cache = cache_folder();
-    if (!l.root || !l.worker || !l.suite || !l.plugins || !l.cache) {
+    if (!l.root || !l.worker || !l.suite || !l.examples || !l.plugins || !l.cache) {
         rc = jb_err(err, JB_ENOMEM, "out of memory finding the parts of jaxbench");
         goto out;
     }
@@ -199,7 +202,43 @@ void jb_layout_free(jb_layout *l)
     jb_free(l->root);
     jb_free(l->worker);
     jb_free(l->suite);
+    jb_free(l->examples);
     jb_free(l->plugins);
     jb_free(l->cache);
     memset(l, 0, sizeof *l);
+}
+
+/* ---- the interpreter --------------------------------------------------------------- */
+
+/* The venv of an installation: <root>/share/jaxbench/venv, or the folder that
+ * venv.path beside it names (relative to the root, or absolute).  NULL when there is
+ * neither, as in a build tree. */
+static char *installed_venv(const char *root)
+{
+    char *share = jb_fs_join(root, "share/jaxbench"), *venv = share ? jb_fs_join(share, "venv") : NULL;
+    char *note = share ? jb_fs_join(share, "venv.path") : NULL, *found = NULL;
+    jb_buf text = JB_BUF_INIT(PATH_BYTES);
+    if (venv && jb_fs_is_dir(venv)) {
+        found = jb_strdup(venv);
+    } else if (note && jb_fs_exists(note) && jb_fs_read(note, PATH_BYTES - 1, &text, NULL) == 0 && text.ptr) {
+        text.ptr[strcspn(text.ptr, "\r\n")] = 0;
+        if (text.ptr[0] != 0) found = text.ptr[0] == '/' ? jb_strdup(text.ptr) : jb_fs_join(root, text.ptr);
+    }
+    jb_buf_free(&text);
+    jb_free(note);
+    jb_free(venv);
+    jb_free(share);
+    return found;
+}
+
+char *jb_layout_python(const char *root)
+{
+    const char *python = environment("JAXBENCH_PYTHON"), *venv = environment("JAXBENCH_VENV");
+    if (python) return jb_strdup(python);
+    if (venv) return jb_fs_join(venv, "bin/python");
+    char *installed = installed_venv(root), *found = NULL;
+    if (installed) found = jb_fs_join(installed, "bin/python");
+    else found = JB_PYTHON[0] == '/' ? jb_strdup(JB_PYTHON) : jb_fs_join(root, JB_PYTHON);
+    jb_free(installed);
+    return found;
 }

@@ -292,7 +292,7 @@ static int flush(jb_cli *c, int status)
 
 int jb_cli_main(int argc, char **argv, const jb_cli_verb *const *verbs, size_t count, FILE *out, FILE *err)
 {
-    jb_cli c = { .out = out, .err = err, .command_argc = argc, .command_argv = argv };
+    jb_cli c = { .out = out, .err = err, .verbs = verbs, .verb_count = count, .command_argc = argc, .command_argv = argv };
     struct scan s = { .c = &c, .verbs = verbs, .verb_count = count, .argv = argv, .argc = argc, .at = 1 };
     size_t room = argc > 0 ? (size_t)argc : 1;
     int status = 0;

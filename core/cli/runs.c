@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/mem.h"
+#include "core/cli/render.h"
 #include "core/engine/calls.h"
 #include "core/engine/engine.h"
 #include "core/engine/index.h"
@@ -44,6 +45,33 @@ int jb_runs_catch_signals(const volatile int **stop, int *stop_fd, jb_error *err
     *stop = &stop_signal;
     *stop_fd = stop_pipe[0];
     return 0;
+}
+
+/* ---- overrides ------------------------------------------------------------------------------- */
+
+void jb_runs_sets_free(jb_runs_sets *sets)
+{
+    for (size_t i = 0; i < sets->made_count; i++) jb_free(sets->made[i]);
+    jb_free(sets->made);
+    jb_free((void *)sets->all);
+    *sets = (jb_runs_sets){ 0 };
+}
+
+int jb_runs_sets_read(const jb_cli *c, const char *const *before, size_t before_count, jb_runs_sets *out, jb_error *err)
+{
+    size_t budgets, own;
+    const char *const *set = jb_cli_list(c, "set", &own), *const *budget = jb_cli_list(c, "budget", &budgets);
+    *out = (jb_runs_sets){ .all = jb_alloc_array(before_count + own + budgets + 1, sizeof *out->all),
+                           .made = jb_alloc_array(budgets + 1, sizeof *out->made) };
+    int rc = out->all && out->made ? 0 : jb_err(err, JB_ENOMEM, "out of memory");
+    for (size_t i = 0; rc == 0 && i < before_count; i++) out->all[out->count++] = before[i];
+    for (size_t i = 0; rc == 0 && i < own; i++) out->all[out->count++] = set[i];
+    for (size_t i = 0; rc == 0 && i < budgets; i++) {
+        rc = jb_budget_flag(budget[i], &out->made[out->made_count], err);
+        if (rc == 0) out->all[out->count++] = out->made[out->made_count++];
+    }
+    if (rc != 0) jb_runs_sets_free(out);
+    return rc;
 }
 
 /* ---- the lock ------------------------------------------------------------------------------ */
@@ -124,6 +152,8 @@ static int plan_build(plan *p, const jb_study *s, const char *run_dir, jb_error 
             .key = c->name, .label = c->label, .identity = c->name,
             .method = c->method->component, .method_options = c->method->options, .method_data = c->method->data_dir,
             .backend = c->backend ? c->backend->component : NULL, .backend_options = c->backend ? c->backend->options : NULL,
+            .price = c->backend && c->backend->price ? &c->backend->price->price : NULL,
+            .max_output = c->backend ? jb_json_i64(c->backend->resolved, "max_tokens", 0) : 0,
             .backend_name = c->backend ? c->backend->name : NULL, .limits = c->backend ? &c->backend->calls : NULL,
             .facts = w->facts, .job = w->job, .samples = c->samples, .expected = c->expected,
         };
@@ -178,7 +208,19 @@ static int write_report(const char *run_dir, const cJSON *report, jb_error *err)
     return rc;
 }
 
-/* index.sqlite and report.json; the report when `show`. */
+/* report.html, as far as it can be rendered: a run never fails by it. */
+static void write_page(jb_cli *c, const char *run_dir, const cJSON *report)
+{
+    jb_error err = JB_ERROR_INIT;
+    const jb_layout *layout = jb_cli_layout(c, &err);
+    char *path = jb_fs_join(run_dir, "report.html");
+    int rc = layout && path ? jb_render_page(layout, report, path, &err) : JB_ENOMEM;
+    if (rc != 0) jb_cli_warn(c, "no report.html was written: %s", err.message);
+    else if (!c->quiet) fprintf(c->err, "the report as a page: %s\n", path);
+    jb_free(path);
+}
+
+/* index.sqlite and report.json; report.html and the report itself when `show`. */
 static int wrap_up(jb_cli *c, const char *run_dir, int show)
 {
     jb_error err = JB_ERROR_INIT;
@@ -191,23 +233,35 @@ static int wrap_up(jb_cli *c, const char *run_dir, int show)
         rc = report ? write_report(run_dir, report, &err) : jb_err(&err, JB_ENOMEM, "report: out of memory");
     }
     if (rc != 0) code = jb_cli_fail(c, &err);
-    else if (show) code = jb_runs_print_report(c, report);
+    else if (show) {
+        if (!jb_cli_flag(c, "no-page")) write_page(c, run_dir, report);
+        code = jb_runs_print_report(c, report);
+    }
     cJSON_Delete(report);
     jb_records_free(r);
     return code;
 }
 
-static int exit_of(jb_cli *c, const jb_engine_result *r, const char *run_dir)
+static int budget_reached(jb_cli *c, const jb_study *s, const jb_engine_result *r, const char *run_dir)
+{
+    jb_error err = JB_ERROR_INIT;
+    char budget[48], spent[48];
+    jb_unit_text(budget, sizeof budget, r->unit, s->budget.of[r->unit]);
+    jb_unit_text(spent, sizeof spent, r->unit, r->spent.of[r->unit]);
+    jb_err(&err, JB_EBUDGET, "the budget %s of the run is reached: %s of %s are spent and no further step fits in; %lld candidates were judged",
+           jb_unit_key(r->unit), spent, budget, (long long)r->candidates);
+    jb_err_hint(&err, "nothing is lost; go on with more: jaxbench resume %.150s --budget %s=...", run_dir, jb_unit_key(r->unit));
+    return jb_cli_fail_as(c, JB_EXIT_BUDGET, &err);
+}
+
+static int exit_of(jb_cli *c, const jb_study *s, const jb_engine_result *r, const char *run_dir)
 {
     jb_error err = JB_ERROR_INIT;
     switch (r->end) {
     case JB_END_SIGNAL:
         fprintf(c->err, "interrupted by signal %d; the journal is intact: jaxbench resume %s\n", stop_signal, run_dir);
         return 128 + stop_signal;
-    case JB_END_WALL:
-        jb_err(&err, JB_EBUDGET, "the study's wall budget is spent after %lld candidates", (long long)r->candidates);
-        jb_err_hint(&err, "jaxbench resume %.200s gives it the same time again", run_dir);
-        return jb_cli_fail_as(c, JB_EXIT_BUDGET, &err);
+    case JB_END_BUDGET: return budget_reached(c, s, r, run_dir);
     case JB_END_INFRA:
         jb_err(&err, JB_EIO, "%lld of %lld candidates failed by infrastructure: above the study's stop_after_infra_share%s%s",
                (long long)(r->infra + r->failed_calls), (long long)(r->candidates + r->failed_calls),
@@ -238,7 +292,7 @@ static void engine_options(jb_cli *c, const jb_study *s, const jb_layout *layout
         .pool = { .executor = s->executor.component, .config = s->executor.options,
                   .paths = { .worker = layout->worker, .cache = layout->cache, .suite = layout->suite, .plugins = layout->plugins },
                   .slots = s->slots, .infra_retries = s->infra_retries },
-        .stop_after_infra_share = s->stop_after_infra_share, .wall_limit_s = s->wall_s,
+        .stop_after_infra_share = s->stop_after_infra_share, .budget = &s->budget,
         .progress = c->quiet ? NULL : jb_progress_new(c->err, live, p->expected), .stop_fd = -1,
     };
 }
@@ -271,7 +325,7 @@ int jb_runs_conduct(jb_cli *c, const jb_study *s, const char *run_dir)
         code = jb_cli_fail(c, &err);
     } else {
         int shown = wrap_up(c, run_dir, result.end != JB_END_SIGNAL);
-        code = exit_of(c, &result, run_dir);
+        code = exit_of(c, s, &result, run_dir);
         if (code == JB_EXIT_OK) code = shown;
     }
     plan_free(&p);

@@ -8,12 +8,24 @@
 #include "core/engine/journal.h"
 #include "core/study/study.h"
 
+/* The overrides of a study: what a run kept, then --set, then --budget as the
+ * --set that means the same.  Texts are borrowed but for those made here. */
+typedef struct jb_runs_sets {
+    const char **all;
+    size_t count;
+    char **made;
+    size_t made_count;
+} jb_runs_sets;
+int jb_runs_sets_read(const jb_cli *c, const char *const *before, size_t before_count, jb_runs_sets *out, jb_error *err);
+void jb_runs_sets_free(jb_runs_sets *sets);
+
 /* Take <run_dir>/lock; reports and returns an exit code, 0 when taken. */
 int jb_runs_lock(jb_cli *c, const char *run_dir, jb_lock **out);
 /* Are the keys of the study's backends there?  Before anything is written. Exit code. */
 int jb_runs_check_keys(jb_cli *c, const jb_study *s);
 /* Run all cells in the locked folder, whatever the journal knows already, then
- * write index.sqlite and report.json and print the report.  Exit code. */
+ * write index.sqlite, report.json and (without --no-page) report.html and print
+ * the report.  Exit code. */
 int jb_runs_conduct(jb_cli *c, const jb_study *s, const char *run_dir);
 /* SIGINT and SIGTERM: the first asks to stop, the second ends the process.
  * Gives the flag and a descriptor that becomes readable. JB_EIO. */

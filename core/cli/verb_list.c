@@ -247,13 +247,45 @@ static int print_table(jb_cli *c, const struct kind *k, const cJSON *rows)
     return 0;
 }
 
+static const char *name_key(const struct kind *k) { return k->rows == workload_rows ? "id" : "name"; }
+
+/* Run folders by name alone: their rows take a walk through all of their files. */
+static int list_run_names(jb_cli *c)
+{
+    char **names = NULL;
+    int64_t n = jb_fs_list("runs", &names);
+    for (int64_t i = 0; i < n; i++) {
+        char *manifest = jb_asprintf("runs/%s/manifest.json", names[i]);
+        if (manifest && jb_fs_exists(manifest)) fprintf(c->out, "%s\n", names[i]);
+        jb_free(manifest);
+    }
+    if (n >= 0) jb_fs_list_free(names, n);
+    return 0;
+}
+
+static void print_names(jb_cli *c, const struct kind *k, const cJSON *rows)
+{
+    const cJSON *o;
+    cJSON_ArrayForEach(o, rows)
+    {
+        jb_buf safe = JB_BUF_INIT(8192);
+        const char *name = jb_json_str(o, name_key(k), "?");
+        jb_text_escape(&safe, name, strlen(name), 0);
+        fprintf(c->out, "%s\n", safe.ptr ? safe.ptr : "?");
+        jb_buf_free(&safe);
+    }
+}
+
 static int list_one(jb_cli *c, const struct kind *k)
 {
     jb_error e = JB_ERROR_INIT;
+    int names = jb_cli_flag(c, "names") && !c->json;
+    if (names && k->rows == run_rows) return list_run_names(c);
     cJSON *rows = cJSON_CreateArray();
     int code = 0, status = rows ? k->rows(c, k->name, rows, &e) : no_memory(&e);
     if (status) code = jb_cli_fail(c, &e);
     else if (c->json) code = jb_cli_print_json(c, rows);
+    else if (names) print_names(c, k, rows);
     else if (print_table(c, k, rows)) no_memory(&e), code = jb_cli_fail(c, &e);
     cJSON_Delete(rows);
     return code;
@@ -274,7 +306,7 @@ static int list_all(jb_cli *c)
         fprintf(c->out, "%s%-10s%s", jb_cli_style(c, 'b'), KINDS[k].name, jb_cli_style(c, '0'));
         cJSON_ArrayForEach(o, rows)
         {
-            fprintf(c->out, " %s", jb_json_str(o, KINDS[k].rows == workload_rows ? "id" : "name", "?"));
+            fprintf(c->out, " %s", jb_json_str(o, name_key(&KINDS[k]), "?"));
         }
         fprintf(c->out, "\n");
     }
@@ -287,7 +319,9 @@ static int list_all(jb_cli *c)
 static int run(jb_cli *c)
 {
     const char *names[COUNT(KINDS)];
-    if (!c->argc) return list_all(c);
+    if (!c->argc && !jb_cli_flag(c, "names")) return list_all(c);
+    for (size_t k = 0; !c->argc && k < COUNT(KINDS); k++) fprintf(c->out, "%s\n", KINDS[k].name);
+    if (!c->argc) return 0;
     for (size_t k = 0; k < COUNT(KINDS); k++) {
         names[k] = KINDS[k].name;
         if (!strcmp(KINDS[k].name, c->argv[0])) return list_one(c, &KINDS[k]);
@@ -295,11 +329,15 @@ static int run(jb_cli *c)
     return jb_cli_unknown(c, "kind", c->argv[0], names, COUNT(KINDS));
 }
 
+static const jb_cli_option OPTIONS[] = {
+    { "names", 0, JB_CLI_FLAG, NULL, "only the names, one a line", NULL },
+};
+
 const jb_cli_verb jb_verb_list = {
     "list", "list workloads, methods, backends, checkers, gates, ...", "[KIND]",
     "KIND is one of workloads, suites, methods, backends, checkers, timers, executors, gates, plugins, runs.\n"
     "Without one: the names of every kind.\n\n"
     "  jaxbench list workloads\n"
     "  jaxbench list checkers --json\n",
-    NULL, 0, 0, 1, run,
+    OPTIONS, COUNT(OPTIONS), 0, 1, run,
 };

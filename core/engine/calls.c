@@ -145,6 +145,7 @@ void jb_calls_drop(jb_calls *k, jb_call *call)
         if (k->list[i] != call) continue;
         memmove(k->list + i, k->list + i + 1, (k->count - i - 1) * sizeof *k->list);
         k->count--;
+        jb_budget_release_call(call->cell->e, call->op);
         jb_free(call);
         return;
     }
@@ -310,6 +311,7 @@ static int send_new(jb_engine *e)
         jb_cell *c = &e->cells[(e->next_llm_cell + n) % cells];
         jb_op *op;
         while (c->gate && !gate_closed(c->gate, jb_calls_now_ms()) && (op = queued_op(c))) {
+            if (!jb_budget_admit_call(e, c->plan, op)) break; /* released when the call leaves the list */
             jb_call *call = call_new(e->calls, c, op);
             if (!call) return jb_engine_fatal(e, JB_ENOMEM, NULL), 1;
             op->state = JB_OP_WAITING;

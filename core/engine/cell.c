@@ -221,6 +221,7 @@ static int journal_reply(jb_cell *c, const jb_op *op, const jb_reply *r, int64_t
     if (rc == 0 && (r->flags & JB_REPLY_REPLAYED)) rc = jb_json_set_bool(b, "replayed", 1);
     if (rc == 0 && cJSON_AddItemToObject(b, "usage", usage)) usage = NULL;
     if (rc == 0 && usage) rc = JB_ENOMEM;
+    if (rc == 0 && !failed && (op->usage.input_uncached < 0 || op->usage.output < 0)) rc = jb_tally_put_bound(b, &op->bound);
     int plain = op->reply_len <= INLINE_TEXT && !memchr(op->reply, 0, op->reply_len) && jb_text_utf8_valid(op->reply, op->reply_len);
     if (rc == 0 && plain) rc = jb_json_set_str(b, "text", op->reply);
     if (rc != 0) jb_err(err, rc, "journal: out of memory");
@@ -314,7 +315,9 @@ int jb_cell_call(jb_cell *c)
     if (c->state != JB_CELL_RUNNING || c->gate) return 0;
     for (size_t i = c->delivered; i < c->op_count; i++) {
         if (c->ops[i]->kind != JB_OP_LLM || c->ops[i]->state != JB_OP_QUEUED) continue;
+        if (!jb_budget_admit_call(c->e, c->plan, c->ops[i])) return 0;
         int rc = call_op(c, c->ops[i]);
+        jb_budget_release_call(c->e, c->ops[i]);
         return rc ? rc : 1;
     }
     return 0;
@@ -330,7 +333,7 @@ static void charge(jb_cell *c, jb_op *op, const cJSON *event)
     op->holds_sample = 0;
     if (op->kind == JB_OP_LLM) {
         if (op->status == JB_OP_CANCELLED) c->ledger.discarded_calls += op->executed;
-        else if (done) jb_ledger_call(&c->ledger, op->purpose, &op->usage);
+        else if (done) jb_ledger_call(&c->ledger, op->purpose, &op->usage, op->replayed ? &jb_price_free : c->plan->price);
         else c->ledger.failures++;
         return;
     }
@@ -388,19 +391,24 @@ static int deliver(jb_cell *c)
 
 static int cancel_op(jb_cell *c, jb_op *op)
 {
+    const char *was = ""; /* the outcome that this overrides */
+    int cut = op->kind == JB_OP_LLM && op->state != JB_OP_ENDED; /* a call in flight, that may be billed all the same */
     if (op->kind == JB_OP_EVAL) {
         jb_candidate *k = jb_cell_candidate(c, op->candidate);
+        if (k->judged_yet) was = jb_outcome_name(k->judged.outcome);
         jb_evals_cancel(c, k);
         if (jb_settle_cancelled(c, k) != 0) return c->e->fatal;
     } else {
         jb_calls_cancel(c, op);
+        cut &= op->executed;
     }
     op->status = JB_OP_CANCELLED;
     op->state = JB_OP_ENDED;
     jb_replay_op *known = jb_replay_find(c, op->id);
     if (known && known->cancelled) return 0;
     cJSON *b = cJSON_CreateObject();
-    if (b && jb_json_set_i64(b, "op", (int64_t)op->id) != 0) {
+    if (b && (jb_json_set_i64(b, "op", (int64_t)op->id) != 0 || (was[0] && jb_json_set_str(b, "was", was) != 0) ||
+              (cut && jb_tally_put_bound(b, &op->bound) != 0))) {
         cJSON_Delete(b);
         b = NULL;
     }
@@ -485,6 +493,13 @@ static int advance_finals(jb_cell *c)
     return 1;
 }
 
+void jb_cell_pause(jb_cell *c)
+{
+    if (c->state != JB_CELL_RUNNING) return;
+    c->provisional = 1;
+    c->state = JB_CELL_FINALS;
+}
+
 /* ---- advance --------------------------------------------------------------------------------------------------- */
 
 /* Evaluations that handlers asked for, now that they have returned. */
@@ -494,6 +509,7 @@ static int request_evals(jb_cell *c)
         jb_op *op = c->ops[i];
         if (op->kind != JB_OP_EVAL || op->state != JB_OP_QUEUED) continue;
         jb_candidate *k = jb_cell_candidate(c, op->candidate);
+        if (!k->done.seq && k->key[0] && jb_evals_held(c, k)) continue;
         op->state = JB_OP_WAITING;
         int rc = k->done.seq ? jb_settle_replayed(c, k, k->done)
                  : k->key[0] ? jb_evals_request(c, k)
@@ -520,6 +536,10 @@ int jb_cell_advance(jb_cell *c)
         if (c->final_candidate) return 0;
         int more = advance_finals(c);
         if (c->e->fatal) return c->e->fatal;
+        if (!more && c->provisional) {
+            c->state = JB_CELL_PAUSED;
+            return 0;
+        }
         if (!more) return end_cell(c);
     }
     return 0;

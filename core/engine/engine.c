@@ -65,6 +65,7 @@ static int journal_session(jb_engine *e, jb_error *err)
     int rc = b ? jb_json_set_i64(b, "pid", getpid()) : JB_ENOMEM;
     if (rc == 0) rc = jb_json_set_str(b, "host", host);
     if (rc == 0) rc = jb_json_set_str(b, "version", JB_VERSION);
+    if (rc == 0) rc = jb_budget_json(e, b);
     if (rc != 0) jb_err(err, rc, "journal: out of memory");
     if (rc == 0) rc = jb_journal_append(e->journal, "session", b, NULL, err);
     cJSON_Delete(b);
@@ -81,11 +82,14 @@ static int init(jb_engine *e, jb_error *err)
     int rc = journal && log && e->blobs && e->cells_dir && e->cells ? 0 : jb_err(err, JB_ENOMEM, "run: out of memory");
     if (rc == 0) rc = jb_fs_mkdirs(e->blobs, err);
     if (rc == 0) rc = jb_fs_mkdirs(e->cells_dir, err);
+    if (rc == 0) rc = jb_budget_open(e, err);
     for (size_t i = 0; rc == 0 && i < o->cell_count; i++) rc = jb_cell_init(&e->cells[i], e, &o->cells[i], err);
     if (rc == 0) rc = jb_journal_open(journal, jb_replay_visit, e, &e->result->torn_bytes, &e->journal, err);
     if (rc == 0) e->log = fopen(log, "ae"); /* without it the run goes on */
+    if (rc == 0) jb_budget_watch(e);
     if (rc == 0) rc = jb_calls_open(e, err);
     if (rc == 0) rc = journal_session(e, err);
+    if (rc == 0) jb_budget_save(e, 1);
     jb_free(journal);
     jb_free(log);
     return rc;
@@ -96,6 +100,7 @@ static void tear_down(jb_engine *e)
     jb_pool_close(e->pool);
     jb_calls_close(e);
     jb_journal_close(e->journal);
+    jb_budget_close(e);
     for (size_t i = 0; e->cells && i < e->o->cell_count; i++) jb_cell_free(&e->cells[i]);
     jb_evals_free(e);
     if (e->log) fclose(e->log);
@@ -144,20 +149,24 @@ static int local_calls_queued(const jb_engine *e)
 }
 
 /* A cell of a remote backend may wait for its replies while the slots are taken
- * up by nobody, so what counts is room at its gate. */
-static int may_start(const jb_engine *e, const jb_cell *c)
+ * up by nobody, so what counts is room at its gate.  Calls that a budget `held`
+ * back keep no one. */
+static int may_start(const jb_engine *e, const jb_cell *c, int held)
 {
     if (running_cells(e) == 0) return 1;
+    if (held) return !e->pool || slots_idle(e);
     if (c->gate) return (!e->pool || slots_idle(e)) && jb_calls_room(e, c);
     return slots_idle(e) && !local_calls_queued(e);
 }
 
-/* Start the next cell when the running ones leave slots idle; 1 when one was. */
-static int start_next(jb_engine *e)
+/* Start the next cell when the running ones leave slots idle; 1 when one was.
+ * Where a budget `held` something back, only cells that had begun before: they
+ * may have replies that are paid for and not judged yet. */
+static int start_next(jb_engine *e, int held)
 {
     for (size_t i = 0; i < e->o->cell_count; i++) {
         jb_cell *c = &e->cells[i];
-        if (c->state != JB_CELL_IDLE || serial_conflict(e, c) || !may_start(e, c)) continue;
+        if (c->state != JB_CELL_IDLE || serial_conflict(e, c) || !may_start(e, c, held) || (held && !c->replay.begun)) continue;
         if (jb_cell_start(c) == 0) jb_cell_advance(c);
         return 1;
     }
@@ -243,7 +252,7 @@ static int must_stop(jb_engine *e)
     const jb_engine_options *o = e->o;
     jb_engine_result *r = e->result;
     if (o->stop && *o->stop) r->end = JB_END_SIGNAL;
-    else if (o->wall_limit_s > 0 && now_ns() - e->begin_ns > o->wall_limit_s * 1000000000) r->end = JB_END_WALL;
+    else if (jb_budget_out_of_time(e)) r->end = JB_END_BUDGET;
     else if (r->candidates + e->live_failed_calls >= INFRA_MIN && too_much_infra(e, e->live_failed_calls))
         r->end = JB_END_INFRA;
     return r->end != JB_END_DONE;
@@ -259,6 +268,7 @@ static void sleep_until_news(jb_engine *e)
     if (e->calls) fds[n++] = (struct pollfd){ .fd = jb_calls_fd(e), .events = POLLIN };
     int64_t wait = e->o->progress ? LIVE_MS : SLEEP_MS, calls = jb_calls_timeout_ms(e);
     if (calls >= 0 && calls < wait) wait = calls;
+    jb_budget_show(e);
     jb_progress_tick(e->o->progress, busy, queued);
     if (poll(fds, n, (int)wait) < 0 && errno != EINTR) {
         jb_error err = JB_ERROR_INIT;
@@ -266,19 +276,40 @@ static void sleep_until_news(jb_engine *e)
     }
 }
 
+/* A budget is reached: the final rows of what was found, then the end. */
+static void pause_all(jb_engine *e)
+{
+    e->closing = 1;
+    for (size_t i = 0; i < e->o->cell_count; i++) jb_cell_pause(&e->cells[i]);
+}
+
+static int all_paused(jb_engine *e)
+{
+    if (!e->closing || running_cells(e)) return 0;
+    e->result->end = JB_END_BUDGET;
+    return 1;
+}
+
 static void loop(jb_engine *e)
 {
     jb_error err = JB_ERROR_INIT;
-    while (!e->fatal && !all_ended(e) && !must_stop(e)) {
-        int busy = start_next(e);
+    while (!e->fatal && !all_ended(e) && !must_stop(e) && !all_paused(e)) {
+        int held = e->held != 0, busy = 0;
+        e->held = 0;
+        busy |= !e->closing && start_next(e, held);
         busy |= take_events(e);
         busy |= !e->fatal && jb_calls_turn(e);
         advance_all(e);
-        busy |= !e->fatal && call_one(e);
+        busy |= !e->fatal && !e->closing && call_one(e);
+        if (!busy && !e->fatal && !e->closing && jb_budget_reached(e)) {
+            pause_all(e);
+            busy = 1;
+        }
         if (!e->fatal && e->pool && jb_pool_pump(e->pool, &err) != 0) jb_engine_fatal(e, err.code, &err);
         int rc = jb_journal_sync(e->journal, &err);
         if (rc != 0) jb_engine_fatal(e, rc, &err);
-        if (!busy && !e->fatal && !all_ended(e)) sleep_until_news(e);
+        jb_budget_save(e, 0);
+        if (!busy && !e->fatal && !all_ended(e) && !(e->closing && !running_cells(e))) sleep_until_news(e);
     }
 }
 
@@ -298,6 +329,8 @@ int jb_engine_run(const jb_engine_options *o, jb_engine_result *out, jb_error *e
         if (rc == 0) rc = jb_journal_sync(e.journal, err);
         if (rc == 0 && out->failed_calls > 0 && too_much_infra(&e, out->failed_calls)) out->end = JB_END_INFRA;
     }
+    out->spent = e.tally.spent;
+    jb_budget_save(&e, 1);
     tear_down(&e);
     return rc;
 }

@@ -16,6 +16,7 @@
 #include "core/base/json.h"
 #include "core/engine/ledger.h"
 #include "core/engine/progress.h"
+#include "core/study/budget.h"
 #include "core/evaluate/pool.h"
 #include "core/http/limits.h"
 #include <jaxbench/method.h>
@@ -31,6 +32,8 @@ typedef struct jb_cell_plan {
     const char *method_data;       /* folder of its templates; nullable */
     const jb_component *backend;   /* NULL for methods that ask none */
     const cJSON *backend_options;  /* nullable */
+    const jb_price *price;         /* of the backend's tokens; NULL: unpriced */
+    int64_t max_output;            /* output tokens that one call may cost at most; 0: not known */
     const char *backend_name;      /* the study's; nullable */
     const jb_call_limits *limits;  /* remote backends; NULL: defaults.  Cells with one pointer share one gate */
     const cJSON *facts;            /* prompt facts: name -> text */
@@ -48,7 +51,7 @@ typedef struct jb_engine_options {
     uint32_t last_stage;      /* JB_STAGE_*, what the study asks for */
     jb_pool_options pool;     /* opened when the first job needs it */
     double stop_after_infra_share; /* 0: never; else stop when more of >= 10 candidates are infra */
-    int64_t wall_limit_s;     /* 0: none */
+    const jb_amounts *budget; /* of the run, over all its sessions; NULL: none */
     jb_progress *progress;    /* nullable */
     const volatile int *stop; /* becomes a signal's number to end early; nullable */
     int stop_fd;              /* readable when *stop changed; -1: none */
@@ -57,11 +60,13 @@ typedef struct jb_engine_options {
 #define JB_END_DONE 0u
 #define JB_END_SIGNAL 1u /* *stop was set */
 #define JB_END_INFRA 2u  /* stop_after_infra_share */
-#define JB_END_WALL 3u   /* wall_limit_s */
+#define JB_END_BUDGET 3u /* `budget`: no new work fits in, what had begun has ended */
 #define JB_END_PROVIDER 5u /* a backend that no call can succeed with: key, quota, rate limit without retries */
 
 typedef struct jb_engine_result {
     uint32_t end;            /* JB_END_*: why it returned */
+    uint32_t unit;           /* JB_END_BUDGET: JB_UNIT_* of the budget that was reached */
+    jb_amounts spent;        /* by the run so far */
     size_t cells_done, cells_failed;
     int64_t candidates, replayed, infra;
     int64_t failed_calls;    /* calls that failed for good: a provider's, no sample charged */

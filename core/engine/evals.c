@@ -98,7 +98,8 @@ static int start(jb_eval *v, const jb_waiter *w, jb_error *err)
     }
     if (!job) return jb_err(err, JB_ENOMEM, "cell %s: out of memory", c->plan->label);
     jb_view body = { needs_source ? k->source : NULL, needs_source ? k->source_len : 0 };
-    rc = jb_pool_submit(c->e->pool, v->tag, job, body, err);
+    jb_budget_reserve_job(c->e, v, job);
+    rc = jb_pool_submit(c->e->pool, v->tag, job, body, err); /* takes the job */
     v->running = rc == 0;
     return rc;
 }
@@ -153,6 +154,14 @@ static int request(jb_cell *c, jb_candidate *k, const char *key, int final)
 
 int jb_evals_request(jb_cell *c, jb_candidate *k) { return request(c, k, k->key, 0); }
 
+int jb_evals_held(jb_cell *c, const jb_candidate *k)
+{
+    jb_engine *e = c->e;
+    size_t at = position(e, k->key);
+    const jb_eval *v = at < e->eval_count && strcmp(e->evals[at]->key, k->key) == 0 ? e->evals[at] : NULL;
+    return !(v && (v->done.seq || v->running)) && !jb_budget_admits_job(e, c->plan->job);
+}
+
 static int final_key(const jb_cell *c, const jb_candidate *k, char out[JB_HASH_HEX])
 {
     int ignored;
@@ -190,6 +199,7 @@ int jb_evals_done(jb_engine *e, uint64_t tag, cJSON *record, uint32_t attempts)
     jb_error err = JB_ERROR_INIT;
     int rc = 0;
     v->running = 0;
+    jb_budget_release_job(e, v);
     if (!record) { /* cancelled; somebody may have come to want it meanwhile */
         if (v->waiter_count) rc = start(v, &v->waiters[0], &err);
         return rc ? jb_engine_fatal(e, rc, &err) : 0;

@@ -19,7 +19,7 @@ static int outside(const jb_cell *c, jb_error *err)
     return jb_err(err, JB_ESTATE, "a service of cell %s was called outside of a handler", c->plan->label);
 }
 
-/* ---- llm/1, eval/1, budget/1, cell/1 ----------------------------------------------- */
+/* ---- llm/1, eval/1, feedback/1, budget/1, cell/1 ----------------------------------------------- */
 
 static int llm_complete(const jb_host *host, const jb_llm_call *call, uint64_t *op_out, jb_error *err)
 {
@@ -39,6 +39,12 @@ static int eval_source(const jb_host *host, jb_view source, const jb_eval_reques
 {
     int rc = outside(cell_of(host), err);
     return rc ? rc : jb_submit_source(cell_of(host), source, req, candidate_out, op_out, err);
+}
+
+static int feedback_make(const jb_host *host, const jb_feedback_request *req, jb_feedback *out, jb_error *err)
+{
+    int rc = outside(cell_of(host), err);
+    return rc ? rc : jb_feedback_make(cell_of(host), req, out, err);
 }
 
 static int64_t budget_samples_left(const jb_host *host) { return jb_ledger_left(&cell_of(host)->ledger); }
@@ -105,6 +111,7 @@ static double rng_uniform(const jb_host *host, uint64_t stream, uint64_t counter
 
 static const jb_llm_service LLM = { sizeof LLM, 0, llm_complete };
 static const jb_eval_service EVAL = { sizeof EVAL, 0, eval_reply, eval_source };
+static const jb_feedback_service FEEDBACK = { sizeof FEEDBACK, 0, feedback_make };
 static const jb_cell_service CELL = { sizeof CELL, 0, cell_fact, cell_finish };
 static const jb_budget_service BUDGET = { sizeof BUDGET, 0, budget_samples_left };
 static const jb_template_service TEMPLATE = { sizeof TEMPLATE, 0, template_render };
@@ -117,6 +124,7 @@ typedef struct row { const char *id; const void *table; } row;
 
 static const row METHOD_SERVICES[] = {
     { JB_SERVICE_LLM, &LLM },       { JB_SERVICE_EVAL, &EVAL }, { JB_SERVICE_CELL, &CELL },
+    { JB_SERVICE_FEEDBACK, &FEEDBACK },
     { JB_SERVICE_BUDGET, &BUDGET }, { JB_SERVICE_TEMPLATE, &TEMPLATE },
     { JB_SERVICE_LOG, &LOG },       { JB_SERVICE_RNG, &RNG },   { JB_SERVICE_ARENA, &ARENA_METHOD },
 };

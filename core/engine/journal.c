@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,6 +20,9 @@ struct jb_journal {
     char *path;
     uint64_t count, size;
     jb_buf line; /* reused by every append */
+    double t;    /* of that line */
+    jb_journal_witness witness;
+    void *witness_ctx;
 };
 
 static int io_error(jb_error *err, const char *what, const char *path)
@@ -106,7 +108,19 @@ static int read_all(int fd, reader *r, uint64_t *torn_out, jb_error *err)
     return rc;
 }
 
+/* Is byte `offset` where a line begins? */
+static int begins_line(int fd, uint64_t offset)
+{
+    char before = 0;
+    return offset == 0 || (pread(fd, &before, 1, (off_t)(offset - 1)) == 1 && before == '\n');
+}
+
 int jb_journal_read(const char *path, jb_journal_visit visit, void *ctx, uint64_t *torn_out, jb_error *err)
+{
+    return jb_journal_read_from(path, 0, 0, visit, ctx, torn_out, err);
+}
+
+int jb_journal_read_from(const char *path, uint64_t offset, uint64_t seq, jb_journal_visit visit, void *ctx, uint64_t *torn_out, jb_error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
@@ -117,8 +131,11 @@ int jb_journal_read(const char *path, jb_journal_visit visit, void *ctx, uint64_
         }
         return io_error(err, "opening", path);
     }
-    reader r = { .path = path, .visit = visit, .ctx = ctx };
-    int rc = read_all(fd, &r, torn_out, err);
+    reader r = { .path = path, .visit = visit, .ctx = ctx, .lines = seq, .offset = offset };
+    int rc = 0;
+    if (!begins_line(fd, offset)) rc = jb_err(err, JB_ESTATE, "journal %s: no line begins at byte %llu", path, (unsigned long long)offset);
+    else if (lseek(fd, (off_t)offset, SEEK_SET) < 0) rc = io_error(err, "seeking in", path);
+    if (rc == 0) rc = read_all(fd, &r, torn_out, err);
     close(fd);
     return rc;
 }
@@ -177,7 +194,8 @@ static int compose(jb_journal *j, const char *kind, const cJSON *body)
 {
     jb_buf text = JB_BUF_INIT(MAX_LINE);
     jb_buf_reset(&j->line);
-    jb_buf_printf(&j->line, "{\"seq\":%llu,\"t\":%.3f,\"kind\":\"%s\"", (unsigned long long)j->count + 1, wall_time(), kind);
+    j->t = wall_time();
+    jb_buf_printf(&j->line, "{\"seq\":%llu,\"t\":%.3f,\"kind\":\"%s\"", (unsigned long long)j->count + 1, j->t, kind);
     int rc = body && body->child ? jb_json_print(body, &text) : 0;
     if (rc == 0 && text.len > 1) {
         jb_buf_puts(&j->line, ",");
@@ -212,7 +230,14 @@ int jb_journal_append(jb_journal *j, const char *kind, const cJSON *body, jb_spa
     j->size += j->line.len;
     j->count++;
     j->dirty = 1;
+    if (j->witness) j->witness(j->witness_ctx, kind, body, j->count, j->t);
     return 0;
+}
+
+void jb_journal_observe(jb_journal *j, jb_journal_witness witness, void *ctx)
+{
+    j->witness = witness;
+    j->witness_ctx = ctx;
 }
 
 int jb_journal_sync(jb_journal *j, jb_error *err)
@@ -224,6 +249,7 @@ int jb_journal_sync(jb_journal *j, jb_error *err)
 }
 
 uint64_t jb_journal_count(const jb_journal *j) { return j->count; }
+uint64_t jb_journal_size(const jb_journal *j) { return j->size; }
 
 cJSON *jb_journal_get(const jb_journal *j, jb_span span, jb_error *err)
 {
@@ -249,51 +275,4 @@ cJSON *jb_journal_get(const jb_journal *j, jb_span span, jb_error *err)
 out:
     jb_free(text);
     return event;
-}
-
-/* ---- the lock ------------------------------------------------------------------ */
-
-struct jb_lock { int fd; };
-
-int jb_lock_take(const char *path, jb_lock **out, jb_error *err)
-{
-    char who[160] = "", host[64] = "?";
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0) return io_error(err, "opening the lock", path);
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        int e = errno;
-        if (e == EWOULDBLOCK) {
-            ssize_t n = pread(fd, who, sizeof who - 1, 0);
-            for (ssize_t i = 0; i < n; i++)
-                if (who[i] == '\n' || who[i] < 0x20) who[i] = 0;
-            jb_err(err, JB_EPERM, "%s is held by another process (%s)", path, who[0] ? who : "unknown");
-            jb_err_hint(err, "wait for it to end, or stop it, then try again");
-            close(fd);
-            return JB_EPERM;
-        }
-        close(fd);
-        errno = e;
-        return io_error(err, "locking", path);
-    }
-    jb_lock *l = jb_alloc(sizeof *l);
-    if (!l) {
-        close(fd);
-        return jb_err(err, JB_ENOMEM, "lock %s: out of memory", path);
-    }
-    l->fd = fd;
-    gethostname(host, sizeof host - 1);
-    jb_buf b = JB_BUF_INIT(256);
-    jb_buf_printf(&b, "pid %ld on %s\n", (long)getpid(), host);
-    /* Only a help for the next message: failing to write it harms nothing. */
-    if (ftruncate(fd, 0) != 0 || (b.ptr && pwrite(fd, b.ptr, b.len, 0) < 0)) errno = 0;
-    jb_buf_free(&b);
-    *out = l;
-    return 0;
-}
-
-void jb_lock_release(jb_lock *l)
-{
-    if (!l) return;
-    close(l->fd);
-    jb_free(l);
 }

@@ -7,7 +7,6 @@
 #include <string.h>
 
 static const char *const PURPOSES[JB_PURPOSES] = { "?", "sample", "plan", "menu", "repair", "judge", "reflect", "context", "other" };
-static const char *const TOKENS[JB_TOKEN_KINDS] = { "input_uncached", "cache_read", "cache_write", "output", "reasoning" };
 
 const char *jb_purpose_name(uint32_t purpose) { return PURPOSES[purpose < JB_PURPOSES ? purpose : 0]; }
 
@@ -45,7 +44,7 @@ void jb_ledger_settle(jb_ledger *l, int charge)
     if (charge) l->samples++;
 }
 
-void jb_ledger_call(jb_ledger *l, uint32_t purpose, const jb_usage *usage)
+void jb_ledger_call(jb_ledger *l, uint32_t purpose, const jb_usage *usage, const jb_price *price)
 {
     int64_t n[JB_TOKEN_KINDS];
     uint32_t p = purpose < JB_PURPOSES ? purpose : JB_PURPOSE_OTHER;
@@ -57,6 +56,9 @@ void jb_ledger_call(jb_ledger *l, uint32_t purpose, const jb_usage *usage)
         else l->tokens[p][k] += n[k];
     }
     if (!whole) l->unreported++;
+    int64_t cost = jb_price_cost(price, usage);
+    if (cost < 0) l->unpriced[p]++;
+    else if (__builtin_add_overflow(l->pico_usd[p], cost, &l->pico_usd[p])) l->pico_usd[p] = INT64_MAX;
 }
 
 void jb_ledger_eval(jb_ledger *l, const cJSON *cost, int duplicate)
@@ -66,6 +68,7 @@ void jb_ledger_eval(jb_ledger *l, const cJSON *cost, int duplicate)
     l->trace_s += jb_json_num(cost, "trace_s", 0);
     l->compile_s += jb_json_num(cost, "compile_s", 0);
     l->check_s += jb_json_num(cost, "check_s", 0);
+    l->accelerator_s += jb_json_num(cost, "accelerator_s", 0);
     l->wall_s += jb_json_num(cost, "wall_s", 0);
 }
 
@@ -75,6 +78,8 @@ void jb_ledger_add(jb_ledger *sum, const jb_ledger *l)
     sum->reserved += l->reserved;
     for (size_t p = 0; p < JB_PURPOSES; p++) {
         sum->calls[p] += l->calls[p];
+        sum->pico_usd[p] += l->pico_usd[p];
+        sum->unpriced[p] += l->unpriced[p];
         for (size_t k = 0; k < JB_TOKEN_KINDS; k++) sum->tokens[p][k] += l->tokens[p][k];
     }
     sum->unreported += l->unreported;
@@ -84,33 +89,46 @@ void jb_ledger_add(jb_ledger *sum, const jb_ledger *l)
     sum->trace_s += l->trace_s;
     sum->compile_s += l->compile_s;
     sum->check_s += l->check_s;
+    sum->accelerator_s += l->accelerator_s;
     sum->wall_s += l->wall_s;
     sum->discarded_calls += l->discarded_calls;
+}
+
+/* "usd" is null when not one of the calls was priced; else the sum stands beside
+ * how many calls are not in it. */
+static int money_json(cJSON *m, int64_t calls, int64_t pico_usd, int64_t unpriced)
+{
+    int rc = m ? 0 : JB_ENOMEM;
+    if (rc == 0) rc = calls > 0 && calls == unpriced ? (cJSON_AddNullToObject(m, "usd") ? 0 : JB_ENOMEM) : jb_json_set_num(m, "usd", (double)pico_usd / 1e12);
+    return rc ? rc : jb_json_set_i64(m, "unpriced_calls", unpriced);
 }
 
 static int purpose_json(cJSON *purposes, const jb_ledger *l, size_t p)
 {
     cJSON *o = jb_json_add_obj(purposes, PURPOSES[p]);
     int rc = o ? jb_json_set_i64(o, "calls", l->calls[p]) : JB_ENOMEM;
-    for (size_t k = 0; rc == 0 && k < JB_TOKEN_KINDS; k++) rc = jb_json_set_i64(o, TOKENS[k], l->tokens[p][k]);
-    return rc;
+    for (size_t k = 0; rc == 0 && k < JB_TOKEN_KINDS; k++) rc = jb_json_set_i64(o, jb_token_kind(k), l->tokens[p][k]);
+    return rc ? rc : money_json(o, l->calls[p], l->pico_usd[p], l->unpriced[p]);
 }
 
 cJSON *jb_ledger_json(const jb_ledger *l)
 {
     cJSON *o = cJSON_CreateObject();
     if (!o) return NULL;
-    int64_t calls = 0, sums[JB_TOKEN_KINDS] = { 0 };
+    int64_t calls = 0, pico_usd = 0, unpriced = 0, sums[JB_TOKEN_KINDS] = { 0 };
     for (size_t p = 0; p < JB_PURPOSES; p++) {
         calls += l->calls[p];
+        pico_usd += l->pico_usd[p];
+        unpriced += l->unpriced[p];
         for (size_t k = 0; k < JB_TOKEN_KINDS; k++) sums[k] += l->tokens[p][k];
     }
     int rc = jb_json_set_i64(o, "samples", l->samples);
     if (rc == 0) rc = jb_json_set_i64(o, "calls", calls);
     if (rc == 0) rc = jb_json_set_i64(o, "failed_calls", l->failures);
     cJSON *tokens = jb_json_add_obj(o, "tokens");
-    for (size_t k = 0; tokens && rc == 0 && k < JB_TOKEN_KINDS; k++) rc = jb_json_set_i64(tokens, TOKENS[k], sums[k]);
+    for (size_t k = 0; tokens && rc == 0 && k < JB_TOKEN_KINDS; k++) rc = jb_json_set_i64(tokens, jb_token_kind(k), sums[k]);
     if (rc == 0) rc = jb_json_set_i64(o, "calls_without_token_counts", l->unreported);
+    if (rc == 0) rc = money_json(jb_json_add_obj(o, "money"), calls, pico_usd, unpriced);
     cJSON *purposes = jb_json_add_obj(o, "purposes");
     for (size_t p = 1; purposes && rc == 0 && p < JB_PURPOSES; p++)
         if (l->calls[p]) rc = purpose_json(purposes, l, p);
@@ -121,6 +139,7 @@ cJSON *jb_ledger_json(const jb_ledger *l)
     if (rc == 0) rc = jb_json_set_num(cost, "trace_s", l->trace_s);
     if (rc == 0) rc = jb_json_set_num(cost, "compile_s", l->compile_s);
     if (rc == 0) rc = jb_json_set_num(cost, "check_s", l->check_s);
+    if (rc == 0) rc = jb_json_set_num(cost, "accelerator_s", l->accelerator_s);
     if (rc == 0) rc = jb_json_set_num(cost, "wall_s", l->wall_s);
     if (rc == 0) rc = jb_json_set_i64(o, "discarded", l->discarded_calls);
     if (rc != 0) {
@@ -136,7 +155,7 @@ cJSON *jb_usage_json(const jb_usage *u)
     cJSON *o = cJSON_CreateObject();
     usage_array(u, n);
     for (size_t k = 0; o && k < JB_TOKEN_KINDS; k++) {
-        if (n[k] >= 0 && jb_json_set_i64(o, TOKENS[k], n[k]) != 0) {
+        if (n[k] >= 0 && jb_json_set_i64(o, jb_token_kind(k), n[k]) != 0) {
             cJSON_Delete(o);
             return NULL;
         }
@@ -146,9 +165,9 @@ cJSON *jb_usage_json(const jb_usage *u)
 
 void jb_usage_read(const cJSON *o, jb_usage *u)
 {
-    u->input_uncached = jb_json_i64(o, TOKENS[0], -1);
-    u->cache_read = jb_json_i64(o, TOKENS[1], -1);
-    u->cache_write = jb_json_i64(o, TOKENS[2], -1);
-    u->output = jb_json_i64(o, TOKENS[3], -1);
-    u->reasoning = jb_json_i64(o, TOKENS[4], -1);
+    u->input_uncached = jb_json_i64(o, jb_token_kind(0), -1);
+    u->cache_read = jb_json_i64(o, jb_token_kind(1), -1);
+    u->cache_write = jb_json_i64(o, jb_token_kind(2), -1);
+    u->output = jb_json_i64(o, jb_token_kind(3), -1);
+    u->reasoning = jb_json_i64(o, jb_token_kind(4), -1);
 }

@@ -18,6 +18,7 @@ struct jb_progress {
     int64_t total, done, replayed;
     int64_t begin_ns, drawn_ns;
     char last[192]; /* "8p/iid/scripted s0 #2 wrong" */
+    char spent[96];
 };
 
 static int64_t now_ns(void)
@@ -113,6 +114,11 @@ void jb_progress_note(jb_progress *p, const char *text)
     put_line(p, &b);
 }
 
+void jb_progress_spent(jb_progress *p, const char *text)
+{
+    if (p) snprintf(p->spent, sizeof p->spent, "%s", text);
+}
+
 static int terminal_width(FILE *stream)
 {
     struct winsize w;
@@ -128,6 +134,7 @@ void jb_progress_tick(jb_progress *p, size_t active, size_t waiting)
     jb_buf b = JB_BUF_INIT(1024);
     counter(p, &b);
     jb_buf_printf(&b, " %zu running, %zu waiting", active, waiting);
+    if (p->spent[0]) jb_buf_printf(&b, ", %s", p->spent);
     int64_t fresh = p->done - p->replayed;
     if (p->total > p->done && fresh > 0) {
         char eta[32];

@@ -20,6 +20,8 @@ void jb_progress_candidate(jb_progress *p, const char *label, uint64_t ordinal, 
 void jb_progress_replayed(jb_progress *p, int64_t count);
 /* A line of its own: warnings, the end of a cell. */
 void jb_progress_note(jb_progress *p, const char *text);
+/* What the live line says was spent, "$3.12 of $20.00"; copied; "" for nothing. */
+void jb_progress_spent(jb_progress *p, const char *text);
 /* Redraw the live line; `active` jobs run, `waiting` are queued. */
 void jb_progress_tick(jb_progress *p, size_t active, size_t waiting);
 

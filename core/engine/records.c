@@ -114,6 +114,9 @@ static int on_submit(jb_rec_cell *c, jb_rec_op *op, const cJSON *event)
         op->purpose = JB_PURPOSE_OTHER;
         for (uint32_t p = 1; p < JB_PURPOSES; p++)
             if (strcmp(purpose, jb_purpose_name(p)) == 0) op->purpose = p;
+        op->lane = jb_json_i64(event, "lane", 0);
+        op->turn = jb_json_i64(event, "turn", 0);
+        copy_text(op->prompt, sizeof op->prompt, jb_json_str(event, "prompt", ""));
         return 0;
     }
     op->kind = JB_OP_EVAL;
@@ -140,6 +143,7 @@ static int on_done(const jb_records *r, jb_rec_cell *c, jb_rec_op *op, const cJS
     op->done = 1;
     if (op->kind == JB_OP_LLM) {
         op->failed = strcmp(jb_json_str(event, "status", ""), "failed") == 0;
+        op->replayed = jb_json_bool(event, "replayed", 0);
         jb_usage_read(jb_json_obj(event, "usage"), &op->usage);
         return 0;
     }
@@ -156,6 +160,7 @@ static int on_done(const jb_records *r, jb_rec_cell *c, jb_rec_op *op, const cJS
     op->trace_s = jb_json_num(cost, "trace_s", 0);
     op->compile_s = jb_json_num(cost, "compile_s", 0);
     op->check_s = jb_json_num(cost, "check_s", 0);
+    op->accelerator_s = jb_json_num(cost, "accelerator_s", 0);
     op->wall_s = jb_json_num(cost, "wall_s", 0);
     return 0;
 }
@@ -175,11 +180,32 @@ static void on_cancel(jb_rec_cell *c, jb_rec_op *op)
     copy_text(k->reason, sizeof k->reason, "the method ended before it");
 }
 
+/* Keep the candidate as the loop left it. */
+static int remember(jb_rec_cell *c, const jb_rec_candidate *k)
+{
+    jb_rec_candidate *grown = jb_realloc(c->provisional, (c->provisional_count + 1) * sizeof *grown);
+    if (!grown) return JB_ENOMEM;
+    c->provisional = grown;
+    c->provisional[c->provisional_count++] = *k;
+    return 0;
+}
+
+/* What a paused cell was shown with is void once the cell goes on to its end. */
+static void forget_provisional(jb_rec_cell *c)
+{
+    for (size_t i = c->provisional_count; i-- > 0;) c->candidates[c->provisional[i].id - 1] = c->provisional[i];
+    jb_free(c->provisional);
+    c->provisional = NULL;
+    c->provisional_count = 0;
+}
+
 static int on_final(const jb_records *r, jb_rec_cell *c, const cJSON *event)
 {
     int64_t id = jb_json_i64(event, "candidate", 0);
     if (id < 1 || (size_t)id > c->candidate_count) return JB_EPARSE;
     jb_rec_candidate *k = &c->candidates[id - 1];
+    if (!jb_json_bool(event, "provisional", 0)) forget_provisional(c);
+    else if (!k->id || remember(c, k) != 0) return JB_EPARSE;
     const cJSON *record = jb_json_obj(event, "record");
     k->final = verdict_of(jb_json_str(event, "verdict", ""));
     for (size_t g = 0; g < r->gate_count; g++) {
@@ -216,6 +242,7 @@ static int visit(void *ctx, const cJSON *event, jb_span span, jb_error *err)
     int rc = 0;
     if (strcmp(kind, "cell_begin") == 0) c->begun = 1;
     if (strcmp(kind, "cell_end") == 0) {
+        forget_provisional(c);
         c->ended = 1;
         c->failed = strcmp(jb_json_str(event, "status", ""), "failed") == 0;
         copy_text(c->message, sizeof c->message, jb_json_str(event, "message", ""));
@@ -242,7 +269,7 @@ static void add_up(jb_rec_cell *c)
         int good = op->done && !op->failed && !op->cancelled;
         if (op->kind == JB_OP_LLM) {
             if (op->cancelled) l->discarded_calls += op->done;
-            else if (good) jb_ledger_call(l, op->purpose, &op->usage);
+            else if (good) jb_ledger_call(l, op->purpose, &op->usage, op->replayed ? &jb_price_free : c->priced ? &c->price : NULL);
             else if (op->done) l->failures++;
             l->samples += good && op->purpose == JB_PURPOSE_SAMPLE;
         } else if (op->kind == JB_OP_EVAL && (op->done || op->cancelled)) {
@@ -254,12 +281,23 @@ static void add_up(jb_rec_cell *c)
             l->trace_s += op->trace_s;
             l->compile_s += op->compile_s;
             l->check_s += op->check_s;
+            l->accelerator_s += op->accelerator_s;
             l->wall_s += op->wall_s;
         }
     }
 }
 
 /* ---- loading ----------------------------------------------------------------------------------- */
+
+int jb_manifest_price(const cJSON *manifest, const char *backend, jb_price *out)
+{
+    const cJSON *b;
+    cJSON_ArrayForEach(b, jb_json_obj(manifest, "backends"))
+    {
+        if (strcmp(jb_json_str(b, "name", ""), backend) == 0) return jb_price_read(jb_json_obj(b, "price"), out) == 0;
+    }
+    return 0;
+}
 
 static int read_manifest(jb_records *r, const char *run_dir, jb_error *err)
 {
@@ -295,6 +333,7 @@ static int read_manifest(jb_records *r, const char *run_dir, jb_error *err)
         c->method = jb_json_str(i, "method", "?");
         c->backend = jb_json_str(i, "backend", "");
         c->seed = jb_json_i64(i, "seed", 0);
+        c->priced = jb_manifest_price(r->manifest, c->backend, &c->price);
     }
 out:
     jb_free(path);
@@ -323,6 +362,7 @@ void jb_records_free(jb_records *r)
     for (size_t i = 0; i < r->cell_count; i++) {
         jb_free(r->cells[i].ops);
         jb_free(r->cells[i].candidates);
+        jb_free(r->cells[i].provisional);
     }
     jb_free(r->cells);
     cJSON_Delete(r->executor);

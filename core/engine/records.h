@@ -38,10 +38,12 @@ typedef struct jb_rec_candidate {
 
 typedef struct jb_rec_op {
     uint32_t kind, purpose; /* JB_OP_*; JB_PURPOSE_* */
-    int done, failed, cancelled;
+    int done, failed, cancelled, replayed; /* replayed: the reply is one that an earlier run paid for */
     jb_usage usage;
     uint64_t candidate;
-    double trace_s, compile_s, check_s, wall_s;
+    int64_t lane, turn;   /* of a call: where in the method it stands */
+    char prompt[JB_HASH_HEX]; /* its blob */
+    double trace_s, compile_s, check_s, accelerator_s, wall_s;
 } jb_rec_op;
 
 typedef struct jb_rec_cell {
@@ -53,6 +55,10 @@ typedef struct jb_rec_cell {
     size_t op_count;
     jb_rec_candidate *candidates;
     size_t candidate_count;
+    int priced;
+    jb_price price; /* of its backend's tokens, when priced */
+    jb_rec_candidate *provisional; /* as they were before rows that a budget's end ran; gone when the cell ends */
+    size_t provisional_count;
     jb_ledger ledger;
 } jb_rec_cell;
 
@@ -71,5 +77,8 @@ typedef struct jb_records {
 /* JB_ENOTFOUND when `run_dir` is no run, JB_EPARSE for a damaged one. */
 int jb_records_load(const char *run_dir, jb_records **out, jb_error *err);
 void jb_records_free(jb_records *r);
+
+/* What a run's manifest says the tokens of a backend cost; 0: unpriced. */
+int jb_manifest_price(const cJSON *manifest, const char *backend, jb_price *out);
 
 #endif

@@ -72,6 +72,7 @@ int jb_replay_visit(void *ctx, const cJSON *event, jb_span span, jb_error *err)
 {
     jb_engine *e = ctx;
     const char *kind = jb_json_str(event, "kind", ""), *key = jb_json_str(event, "cell", NULL);
+    jb_tally_visit(&e->tally, event, span, err);
     if (!key) return 0; /* of the run: session, executor, run_end */
     jb_cell *c = cell_named(e, key);
     if (!c) {
@@ -86,6 +87,8 @@ int jb_replay_visit(void *ctx, const cJSON *event, jb_span span, jb_error *err)
     if (strcmp(kind, "final_done") == 0) {
         int64_t id = jb_json_i64(event, "candidate", 0);
         if (id < 1 || id > MAX_ORDINAL) return bad_event(err, span, "final rows of no candidate");
+        /* Provisional rows are known to evals.c and journaled again when the cell really ends. */
+        if (jb_json_bool(event, "provisional", 0)) return jb_evals_known(e, event, span) ? jb_err(err, JB_ENOMEM, "journal: out of memory") : 0;
         jb_span *at = grow((void **)&c->replay.finals, &c->replay.final_count, (size_t)id - 1, sizeof *at);
         if (!at) return jb_err(err, JB_ENOMEM, "journal: out of memory");
         *at = span;

@@ -239,6 +239,17 @@ static int put_study(cJSON *doc, const jb_manifest_facts *f)
     return rc ? rc : put(o, "expanded", cJSON_Duplicate(f->study->json, 1));
 }
 
+/* The whole text: a resume must not depend on the file. */
+static int put_prices(cJSON *doc, const jb_study *s)
+{
+    if (!s->prices) return 0;
+    cJSON *o = jb_json_add_obj(doc, "prices");
+    int rc = o ? jb_json_set_str(o, "file", s->prices->name) : JB_ENOMEM;
+    if (rc == 0) rc = jb_json_set_str(o, "date", s->prices->date);
+    if (rc == 0) rc = jb_json_set_str(o, "sha256", s->prices->sha256);
+    return rc ? rc : jb_json_set_str(o, "text", s->prices->text);
+}
+
 static int put_gates(cJSON *doc, const jb_study *s, int *final_rows)
 {
     cJSON *a = jb_json_add_arr(doc, "gates");
@@ -276,6 +287,9 @@ static int put_parts(cJSON *doc, const char *key, const jb_study_part *parts, si
         if (rc == 0) rc = jb_json_set_str(o, "use", parts[i].component->name);
         if (rc == 0) rc = jb_json_set_bool(o, "no_model", (parts[i].component->flags & JB_COMP_NO_MODEL) != 0);
         if (rc == 0 && parts[i].resolved) rc = put(o, "options", cJSON_Duplicate(parts[i].resolved, 1));
+        if (rc == 0 && parts[i].price) rc = put(o, "price", jb_price_json(&parts[i].price->price)); /* none: unpriced */
+        if (rc == 0 && parts[i].price) rc = jb_json_set_str(o, "price_source", parts[i].price->source);
+        if (rc == 0 && parts[i].price) rc = jb_json_set_str(o, "price_valid_from", parts[i].price->valid_from);
     }
     return rc;
 }
@@ -304,6 +318,7 @@ static int put_cells(cJSON *doc, const jb_study *s)
         if (rc == 0) rc = jb_json_set_str(o, "backend", c->backend ? c->backend->name : "");
         if (rc == 0) rc = jb_json_set_i64(o, "seed", c->seed);
         if (rc == 0) rc = jb_json_set_i64(o, "samples", c->samples);
+        if (rc == 0) rc = jb_json_set_i64(o, "expected", c->expected);
     }
     if (h) jb_hasher_done(h, plan);
     return rc ? rc : jb_json_set_str(doc, "plan", plan);
@@ -338,6 +353,7 @@ static int fill(cJSON *doc, const jb_manifest_facts *f, jb_error *err)
     if (rc == 0) rc = jb_json_set_str(doc, "isolation", s->isolation);
     if (rc == 0) rc = put_parts(doc, "methods", s->methods, s->method_count);
     if (rc == 0) rc = put_parts(doc, "backends", s->backends, s->backend_count);
+    if (rc == 0) rc = put_prices(doc, s);
     if (rc == 0) rc = put_cells(doc, s);
     if (rc == 0) rc = put(doc, "identity", jb_rundir_identity(s, f->registry, err));
     return rc ? rc : put_study(doc, f);

@@ -248,6 +248,7 @@ int jb_settle_final(jb_cell *c, jb_candidate *k, const char *key, const cJSON *r
     cJSON *copy = cJSON_Duplicate(record, 1), *body = done_body(c, k, key, &j, attempts, shared);
     jb_span span = { 0, 0, 0 };
     int rc = copy && body ? jb_json_set_str(body, "verdict", jb_verdict_name(verdict)) : JB_ENOMEM;
+    if (rc == 0 && c->provisional) rc = jb_json_set_bool(body, "provisional", 1);
     if (rc != 0) jb_err(&err, rc, "cell %s: out of memory", c->plan->label);
     if (rc == 0) rc = append_with_record(c, "final_done", body, copy, &span, &err);
     if (rc == 0 && done_out) *done_out = span;

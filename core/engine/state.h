@@ -17,6 +17,7 @@
 #include "core/base/rng.h"
 #include "core/engine/engine.h"
 #include "core/engine/journal.h"
+#include "core/engine/tally.h"
 #include "core/evaluate/extract.h"
 #include "core/evaluate/outcome.h"
 #include "core/options/options.h"
@@ -64,6 +65,7 @@ typedef struct jb_op {
     uint32_t purpose;
     int holds_sample;             /* reserved, not yet settled */
     int executed;                 /* llm: the backend was really asked (now or before) */
+    jb_amounts bound;             /* llm: what the call may cost at most; reserved while it runs */
     int replayed;                 /* llm: the reply is one of an earlier run; costs nothing */
     /* llm */
     char *prompt;                 /* all messages: "### role\n\ntext\n\n"...; what is hashed and archived */
@@ -105,6 +107,7 @@ typedef struct jb_candidate {
 #define JB_CELL_RUNNING 1u
 #define JB_CELL_FINALS 2u
 #define JB_CELL_ENDED 3u
+#define JB_CELL_PAUSED 4u /* by a budget; `resume` goes on */
 
 struct jb_cell {
     jb_engine *e;
@@ -125,6 +128,7 @@ struct jb_cell {
     jb_replay_cell replay;
     char *dir; /* <run>/cells/<key> */
     /* finals */
+    int provisional;          /* a budget ends the session: the rows are run on what there is */
     size_t final_tries;
     uint64_t final_candidate; /* whose rows run now, 0 none */
     jb_error error;           /* why it failed */
@@ -138,6 +142,7 @@ typedef struct jb_eval {
     char key[JB_HASH_HEX];
     uint64_t tag;
     int running;       /* in the pool */
+    int64_t bound_ms;  /* of compiling, reserved while it runs */
     jb_span done;      /* the line that holds the record; seq 0: none yet */
     jb_waiter *waiters;
     size_t waiter_count, waiter_cap;
@@ -156,6 +161,13 @@ struct jb_engine {
     uint64_t next_tag;
     size_t next_llm_cell; /* round robin over cells with queued calls */
     int64_t begin_ns;
+    jb_tally tally;             /* the journal in totals */
+    jb_tally_cell *tally_cells;
+    jb_amounts reserved;        /* by calls and jobs that run now */
+    unsigned held;              /* bit JB_UNIT_*: this turn, a budget refused something */
+    int closing;                /* a budget is reached: only final rows run */
+    int64_t saved_ns;           /* when status.json was written */
+    uint64_t saved_seq;
     int64_t live_failed_calls; /* of this session: what the journal remembers must not stop a resume */
     int fatal;          /* a JB_E* status: the run can't go on */
     jb_error error;
@@ -166,6 +178,23 @@ struct jb_engine {
 /* Note that the run can't go on; returns rc. The first one is kept. */
 int jb_engine_fatal(jb_engine *e, int rc, const jb_error *err);
 void jb_engine_log(jb_engine *e, const char *cell, uint32_t level, jb_view text);
+
+/* ---- budget.c ------------------------------------------------------------------------- */
+int jb_budget_open(jb_engine *e, jb_error *err);  /* before the journal is read */
+void jb_budget_watch(jb_engine *e);               /* once it was: take every further event */
+void jb_budget_close(jb_engine *e);
+/* A call is admitted with op->bound reserved, a job with v->bound_ms; 0: not now. */
+int jb_budget_admit_call(jb_engine *e, const jb_cell_plan *p, jb_op *op);
+void jb_budget_release_call(jb_engine *e, jb_op *op); /* once its end is journaled */
+int jb_budget_admits_job(jb_engine *e, const cJSON *job); /* would it be? */
+void jb_budget_reserve_job(jb_engine *e, jb_eval *v, const cJSON *job);
+void jb_budget_release_job(jb_engine *e, jb_eval *v);
+/* Nothing runs and what waits is refused: a budget is reached; which is in the result. */
+int jb_budget_reached(jb_engine *e);
+int jb_budget_out_of_time(jb_engine *e); /* also the grace after the wall budget is over */
+void jb_budget_show(jb_engine *e); /* on the live line */
+int jb_budget_json(const jb_engine *e, cJSON *doc); /* adds "budget": {unit: amount} */
+void jb_budget_save(jb_engine *e, int now); /* status.json, at most once a second unless `now` */
 
 /* ---- host.c --------------------------------------------------------------------------- */
 void jb_host_bind(jb_cell *c); /* fills host and backend_host */
@@ -190,6 +219,8 @@ jb_candidate *jb_cell_candidate(jb_cell *c, uint64_t id); /* NULL: unknown */
 /* The method said so, or it has nothing left to wait for: what is not delivered is cancelled. */
 int jb_cell_finish(jb_cell *c);
 void jb_cell_fail(jb_cell *c, const jb_error *why);
+/* A budget is reached: run the final rows of its best so far, then pause. */
+void jb_cell_pause(jb_cell *c);
 
 /* ---- callend.c --------------------------------------------------------------------------- */
 const char *jb_llm_class_name(uint32_t class);         /* "rate-limit", "auth", ... */
@@ -200,9 +231,13 @@ int jb_submit_llm(jb_cell *c, const jb_llm_call *call, uint64_t *op_out, jb_erro
 int jb_submit_reply(jb_cell *c, uint64_t llm_op, const jb_eval_request *req, uint64_t *candidate_out, uint64_t *op_out, jb_error *err);
 int jb_submit_source(jb_cell *c, jb_view source, const jb_eval_request *req, uint64_t *candidate_out, uint64_t *op_out, jb_error *err);
 
+/* ---- feedback.c: what a model is told ------------------------------------------------------- */
+int jb_feedback_make(jb_cell *c, const jb_feedback_request *req, jb_feedback *out, jb_error *err);
+
 /* ---- evals.c ------------------------------------------------------------------------------ */
 /* Let the candidate wait for the evaluation of its source, starting it when nobody has. */
 int jb_evals_request(jb_cell *c, jb_candidate *k);
+int jb_evals_held(jb_cell *c, const jb_candidate *k); /* a budget keeps it from being started */
 int jb_evals_request_final(jb_cell *c, jb_candidate *k);
 /* While the journal is read: this line holds the record of an evaluation. */
 int jb_evals_known(jb_engine *e, const cJSON *event, jb_span done);

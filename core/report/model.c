@@ -2,7 +2,7 @@
 /* core/report/model.c - report.json from the records of a run. */
 #include "core/base/mem.h"
 #include "core/engine/volatile.h"
-#include "core/report/report.h"
+#include "core/report/internal.h"
 #include "core/stats/stats.h"
 
 #include <jaxbench/checker.h>
@@ -45,21 +45,27 @@ static int put_outcomes(cJSON *o, const counts *n)
     return rc;
 }
 
+/* Wilson's 95 % interval of a share, as [low, high]. */
+static int put_interval(cJSON *o, const char *key, int64_t successes, int64_t trials)
+{
+    double low, high;
+    jb_stats_wilson(successes, trials, JB_Z95, &low, &high);
+    cJSON *interval = jb_json_add_arr(o, key);
+    if (!interval || !cJSON_AddItemToArray(interval, cJSON_CreateNumber(low)) || !cJSON_AddItemToArray(interval, cJSON_CreateNumber(high)))
+        return JB_ENOMEM;
+    return 0;
+}
+
 /* "denominator":{"counted","left_out":{...}}, "correct", "rate", "interval". */
 static int put_rate(cJSON *o, const counts *n)
 {
-    double low, high;
     cJSON *d = jb_json_add_obj(o, "denominator"), *left = d ? jb_json_add_obj(d, "left_out") : NULL;
     int rc = left ? jb_json_set_i64(d, "counted", n->all) : JB_ENOMEM;
     for (uint32_t i = 1; rc == 0 && i <= JB_OUTCOME_COUNT; i++)
         if (jb_outcome_leaves(i)) rc = jb_json_set_i64(left, jb_outcome_name(i), n->outcome[i]);
     if (rc == 0) rc = jb_json_set_i64(o, "correct", n->correct);
     if (rc == 0 && n->all) rc = jb_json_set_num(o, "rate", (double)n->correct / (double)n->all);
-    jb_stats_wilson(n->correct, n->all, JB_Z95, &low, &high);
-    cJSON *interval = rc == 0 ? jb_json_add_arr(o, "interval") : NULL;
-    if (rc == 0 && (!interval || !cJSON_AddItemToArray(interval, cJSON_CreateNumber(low)) ||
-                    !cJSON_AddItemToArray(interval, cJSON_CreateNumber(high))))
-        rc = JB_ENOMEM;
+    if (rc == 0) rc = put_interval(o, "interval", n->correct, n->all);
     return rc ? rc : jb_json_set_str(o, "interval_kind", "Wilson 95 %");
 }
 
@@ -67,9 +73,7 @@ static int put_rate(cJSON *o, const counts *n)
 
 static int run_has_final(const jb_records *r) { return jb_json_bool(r->manifest, "final_rows", 0); }
 
-/* The candidate that stands for the cell: ok, and through the final rows when the
- * study has any (then the one they were run on), else the first. */
-static const jb_rec_candidate *best_of(const jb_rec_cell *c)
+const jb_rec_candidate *jb_report_best(const jb_rec_cell *c)
 {
     const jb_rec_candidate *first = NULL;
     for (size_t i = 0; i < c->candidate_count; i++) {
@@ -81,15 +85,15 @@ static const jb_rec_candidate *best_of(const jb_rec_cell *c)
     return first;
 }
 
-static int is_solved(const jb_records *r, const jb_rec_cell *c)
+int jb_report_solved(const jb_records *r, const jb_rec_cell *c)
 {
-    const jb_rec_candidate *k = best_of(c);
+    const jb_rec_candidate *k = jb_report_best(c);
     return k && (!run_has_final(r) || k->final == JB_VERDICT_PASS);
 }
 
 static int put_best(cJSON *o, const jb_records *r, const jb_rec_cell *c)
 {
-    const jb_rec_candidate *k = best_of(c);
+    const jb_rec_candidate *k = jb_report_best(c);
     if (!k) return cJSON_AddNullToObject(o, "best") ? 0 : JB_ENOMEM;
     cJSON *b = jb_json_add_obj(o, "best");
     int rc = b ? jb_json_set_i64(b, "candidate", (int64_t)k->id) : JB_ENOMEM;
@@ -137,13 +141,14 @@ static int put_cell(cJSON *list, const jb_records *r, const jb_rec_cell *c)
     if (rc == 0) rc = put_strip(o, c);
     if (rc == 0) rc = put_outcomes(o, &n);
     if (rc == 0) rc = put_rate(o, &n);
-    if (rc == 0) rc = jb_json_set_bool(o, "solved", is_solved(r, c));
-    return rc ? rc : put_best(o, r, c);
+    if (rc == 0) rc = jb_json_set_bool(o, "solved", jb_report_solved(r, c));
+    if (rc == 0) rc = put_best(o, r, c);
+    return rc ? rc : jb_report_put_candidates(o, r, c);
 }
 
 /* ---- methods x backends -------------------------------------------------------------------- */
 
-static int same_pair(const jb_rec_cell *a, const jb_rec_cell *b)
+int jb_report_same_pair(const jb_rec_cell *a, const jb_rec_cell *b)
 {
     return strcmp(a->method, b->method) == 0 && strcmp(a->backend, b->backend) == 0;
 }
@@ -163,20 +168,21 @@ static void count_workloads(const jb_records *r, const jb_rec_cell *pair, int64_
 {
     *all = *solved = 0;
     for (size_t i = 0; i < r->cell_count; i++) {
-        if (!same_pair(&r->cells[i], pair)) continue;
+        if (!jb_report_same_pair(&r->cells[i], pair)) continue;
         int first = 1, any = 0;
         for (size_t k = 0; k < r->cell_count; k++) {
-            if (!same_pair(&r->cells[k], pair) || strcmp(r->cells[k].workload, r->cells[i].workload) != 0) continue;
+            if (!jb_report_same_pair(&r->cells[k], pair) || strcmp(r->cells[k].workload, r->cells[i].workload) != 0) continue;
             if (k < i) first = 0;
-            any |= is_solved(r, &r->cells[k]);
+            any |= jb_report_solved(r, &r->cells[k]);
         }
         *all += first;
         *solved += first && any;
     }
 }
 
-static int put_method(cJSON *list, const jb_records *r, const jb_rec_cell *pair)
+static int put_method(cJSON *list, const jb_records *r, size_t at)
 {
+    const jb_rec_cell *pair = &r->cells[at];
     counts n = { 0 };
     jb_ledger sum;
     int64_t workloads, solved, cells = 0, cells_solved = 0;
@@ -187,11 +193,11 @@ static int put_method(cJSON *list, const jb_records *r, const jb_rec_cell *pair)
         return JB_ENOMEM;
     }
     for (size_t i = 0; i < r->cell_count; i++) {
-        if (!same_pair(&r->cells[i], pair)) continue;
+        if (!jb_report_same_pair(&r->cells[i], pair)) continue;
         count_cell(&r->cells[i], &n);
         jb_ledger_add(&sum, &r->cells[i].ledger);
         cells++;
-        cells_solved += is_solved(r, &r->cells[i]);
+        cells_solved += jb_report_solved(r, &r->cells[i]);
     }
     count_workloads(r, pair, &workloads, &solved);
     int rc = jb_json_set_str(o, "method", pair->method);
@@ -199,10 +205,12 @@ static int put_method(cJSON *list, const jb_records *r, const jb_rec_cell *pair)
     if (rc == 0) rc = jb_json_set_bool(o, "no_model", backend_flag(r, pair->backend, "no_model"));
     if (rc == 0) rc = jb_json_set_i64(o, "workloads", workloads);
     if (rc == 0) rc = jb_json_set_i64(o, "solved", solved);
+    if (rc == 0) rc = put_interval(o, "solved_interval", solved, workloads);
     if (rc == 0) rc = jb_json_set_i64(o, "cells", cells);
     if (rc == 0) rc = jb_json_set_i64(o, "cells_solved", cells_solved);
     if (rc == 0) rc = put_outcomes(o, &n);
     if (rc == 0) rc = put_rate(o, &n);
+    if (rc == 0) rc = jb_report_put_reach(o, r, at);
     ledger = rc == 0 ? jb_ledger_json(&sum) : NULL;
     if (rc == 0 && (!ledger || !cJSON_AddItemToObject(o, "ledger", ledger))) rc = JB_ENOMEM;
     return rc;
@@ -214,8 +222,8 @@ static int put_methods(cJSON *doc, const jb_records *r)
     int rc = list ? 0 : JB_ENOMEM;
     for (size_t i = 0; rc == 0 && i < r->cell_count; i++) {
         size_t first = 0;
-        while (!same_pair(&r->cells[first], &r->cells[i])) first++;
-        if (first == i) rc = put_method(list, r, &r->cells[i]);
+        while (!jb_report_same_pair(&r->cells[first], &r->cells[i])) first++;
+        if (first == i) rc = put_method(list, r, i);
     }
     return rc;
 }
@@ -399,7 +407,7 @@ static int copy_key(cJSON *doc, const cJSON *from, const char *key)
 
 static int put_head(cJSON *doc, const jb_records *r, const char *run_dir)
 {
-    static const char *const COPIED[] = { "name", "seed", "version", "plan", "started", "run", "gates", "headline", "variant", "shapes", "final_rows" };
+    static const char *const COPIED[] = { "name", "seed", "version", "plan", "started", "run", "gates", "headline", "variant", "shapes", "final_rows", "isolation" };
     int rc = jb_json_set_i64(doc, "schema", 1);
     if (rc == 0) rc = jb_json_set_str(doc, "kind", "report");
     for (size_t i = 0; rc == 0 && i < sizeof COPIED / sizeof COPIED[0]; i++) rc = copy_key(doc, r->manifest, COPIED[i]);
@@ -413,6 +421,29 @@ static int put_head(cJSON *doc, const jb_records *r, const char *run_dir)
     if (rc == 0) rc = jb_json_set_str(doc, "note", note);
     int tiny = strcmp(jb_json_str(jb_json_obj(r->manifest, "shapes"), "check", ""), "tiny") == 0;
     if (rc == 0) rc = jb_json_set_bool(doc, "ranked", !tiny);
+    return rc;
+}
+
+/* The letters of the strips: {"ok":"+",...}. */
+static int put_letters(cJSON *doc)
+{
+    cJSON *o = jb_json_add_obj(doc, "letters");
+    int rc = o ? 0 : JB_ENOMEM;
+    for (uint32_t i = 1; rc == 0 && i <= JB_OUTCOME_COUNT; i++) {
+        char letter[2] = { jb_report_letter(i), '\0' };
+        rc = jb_json_set_str(o, jb_outcome_name(i), letter);
+    }
+    return rc;
+}
+
+/* What judged: device, versions and the walls, as the executor said; null before it was ready. */
+static int put_executor(cJSON *doc, const jb_records *r)
+{
+    static const char *const COPIED[] = { "device", "worker", "python", "jax", "jaxlib", "libtpu", "isolation" };
+    if (!r->executor) return cJSON_AddNullToObject(doc, "executor") ? 0 : JB_ENOMEM;
+    cJSON *o = jb_json_add_obj(doc, "executor");
+    int rc = o ? 0 : JB_ENOMEM;
+    for (size_t i = 0; rc == 0 && i < sizeof COPIED / sizeof COPIED[0]; i++) rc = copy_key(o, r->executor, COPIED[i]);
     return rc;
 }
 
@@ -447,6 +478,8 @@ cJSON *jb_report_json(const jb_records *r, const char *run_dir, int stable)
     cJSON *doc = cJSON_CreateObject();
     int rc = doc ? put_head(doc, r, run_dir) : JB_ENOMEM;
     for (size_t i = 0; i < r->cell_count; i++) count_cell(&r->cells[i], &n);
+    if (rc == 0) rc = put_executor(doc, r);
+    if (rc == 0) rc = put_letters(doc);
     if (rc == 0) rc = put_outcomes(doc, &n);
     if (rc == 0) rc = put_rate(doc, &n);
     if (rc == 0) rc = put_sources(doc, r);

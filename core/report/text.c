@@ -108,12 +108,20 @@ static void print_head(const page *p, const cJSON *r)
     put_escaped(p, jb_json_str(r, "name", "run"));
     fprintf(p->out, "%s", mark(p, '0'));
     const char *check = jb_json_str(jb_json_obj(r, "shapes"), "check", "");
-    fprintf(p->out, "   headline gates: %s", jb_json_str(r, "headline", "?"));
-    if (check[0]) fprintf(p->out, ", shape %s", check);
+    fputs("   headline gates: ", p->out);
+    put_escaped(p, jb_json_str(r, "headline", "?"));
+    if (check[0]) {
+        fputs(", shape ", p->out);
+        put_escaped(p, check);
+    }
     if (!jb_json_bool(r, "complete", 0)) fprintf(p->out, "   %sincomplete%s", mark(p, 'y'), mark(p, '0'));
     fputs("\n", p->out);
     const char *note = jb_json_str(r, "note", "");
-    if (note[0]) fprintf(p->out, "%sNote: %s.%s\n", mark(p, 'y'), note, mark(p, '0'));
+    if (note[0]) {
+        fprintf(p->out, "%sNote: ", mark(p, 'y'));
+        put_escaped(p, note);
+        fprintf(p->out, ".%s\n", mark(p, '0'));
+    }
     if (!jb_json_bool(r, "ranked", 1)) fprintf(p->out, "%sTiny shapes test the program itself: nothing here is a ranking.%s\n", mark(p, 'y'), mark(p, '0'));
 }
 
@@ -203,8 +211,9 @@ static void print_stages(const page *p, const cJSON *r)
     print_table(p, &t);
     jb_buf all = JB_BUF_INIT(4096);
     list_counts(&all, jb_json_obj(r, "outcomes"));
-    fprintf(p->out, "  outcomes: %s\n", all.ptr ? all.ptr : "none");
-    fprintf(p->out, "  denominator: %lld candidates counted, %lld left out (infra, skipped, cancelled)\n",
+    fputs("  outcomes: ", p->out);
+    put_escaped(p, all.ptr ? all.ptr : "none");
+    fprintf(p->out, "\n  denominator: %lld candidates counted, %lld left out (infra, skipped, cancelled)\n",
             (long long)jb_json_i64(jb_json_obj(r, "denominator"), "counted", 0), (long long)left_out(r));
     jb_buf_free(&all);
 }
@@ -235,8 +244,12 @@ static void print_disagreement(const page *p, const cJSON *r)
     cJSON_ArrayForEach(d, jb_json_obj(r, "disagreement"))
     {
         int64_t count = jb_json_i64(d, "count", 0), shown = 0;
-        fprintf(p->out, "  %s accepts and %s rejects: %s%lld%s of %lld judged by both", jb_json_str(d, "accepts", "?"),
-                jb_json_str(d, "rejects", "?"), mark(p, 'b'), (long long)count, mark(p, '0'), (long long)jb_json_i64(d, "judged_by_both", 0));
+        fputs("  ", p->out);
+        put_escaped(p, jb_json_str(d, "accepts", "?"));
+        fputs(" accepts and ", p->out);
+        put_escaped(p, jb_json_str(d, "rejects", "?"));
+        fprintf(p->out, " rejects: %s%lld%s of %lld judged by both", mark(p, 'b'), (long long)count, mark(p, '0'),
+                (long long)jb_json_i64(d, "judged_by_both", 0));
         if (jb_json_i64(d, "reverse", 0)) fprintf(p->out, " (the reverse: %lld)", (long long)jb_json_i64(d, "reverse", 0));
         fputs("\n", p->out);
         cJSON_ArrayForEach(k, jb_json_obj(d, "list"))
@@ -275,6 +288,17 @@ static void print_labels(const page *p, const cJSON *r)
     else fputs("  timing     n/a\n", p->out);
 }
 
+static void print_money(const page *p, const cJSON *l)
+{
+    const cJSON *m = jb_json_obj(l, "money"), *usd = cJSON_GetObjectItemCaseSensitive(m, "usd");
+    int64_t unpriced = jb_json_i64(m, "unpriced_calls", 0);
+    if (!m) return;
+    if (cJSON_IsNumber(usd)) fprintf(p->out, "  money: $%.6f", usd->valuedouble);
+    else fputs("  money: unpriced", p->out);
+    if (cJSON_IsNumber(usd) && unpriced) fprintf(p->out, ", and %lld calls whose price is not known", (long long)unpriced);
+    fputs("\n", p->out);
+}
+
 static void print_ledger(const page *p, const cJSON *r)
 {
     const cJSON *l = jb_json_obj(r, "ledger"), *tokens = jb_json_obj(l, "tokens"), *cost = jb_json_obj(l, "cost");
@@ -289,6 +313,7 @@ static void print_ledger(const page *p, const cJSON *r)
             (long long)jb_json_i64(tokens, "reasoning", 0));
     if (unreported) fprintf(p->out, " (%lld of %lld calls did not report all of them)", (long long)unreported, (long long)calls);
     fputs("\n", p->out);
+    print_money(p, l);
     if (cost)
         fprintf(p->out, "  seconds: %.1f trace, %.1f compile, %.1f check; %.1f in all\n", jb_json_num(cost, "trace_s", 0),
                 jb_json_num(cost, "compile_s", 0), jb_json_num(cost, "check_s", 0), jb_json_num(cost, "wall_s", 0));

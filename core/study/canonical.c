@@ -90,7 +90,11 @@ static int add_settings(const jb_study *s, cJSON *o)
         if (!stage || !cJSON_AddItemToArray(skip, stage)) cJSON_Delete(stage), status = JB_ENOMEM;
     }
     if (!status) status = jb_json_set_i64(budget, "samples_per_cell", s->samples_per_cell);
-    if (!status) status = jb_json_set_i64(budget, "wall_s", s->wall_s);
+    for (unsigned u = 0; u < JB_UNITS && !status; u++)
+        if (s->budget.of[u] >= 0) status = jb_json_set_i64(budget, u == JB_UNIT_USD ? "pico_usd" : u == JB_UNIT_COMPILE ? "compile_ms" : u == JB_UNIT_WALL ? "wall_ms" : jb_unit_key(u), s->budget.of[u]);
+    cJSON *prices = !status && s->prices ? jb_json_add_obj(o, "prices") : NULL;
+    if (!status && s->prices) status = prices ? jb_json_set_str(prices, "file", s->prices->name) : JB_ENOMEM;
+    if (!status && s->prices) status = jb_json_set_str(prices, "sha256", s->prices->sha256);
     if (!status) status = jb_json_set_i64(on_error, "infra_retries", s->infra_retries);
     if (!status) status = jb_json_set_num(on_error, "stop_after_infra_share", s->stop_after_infra_share);
     if (!status) status = put(o, "limits", cJSON_Duplicate(s->limits, 1));

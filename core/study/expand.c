@@ -6,8 +6,9 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/options/options.h"
 
-#include <jaxbench/plugin.h>
+#include <jaxbench/method.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -97,9 +98,16 @@ static int check_hits(const struct expand *x)
 
 /* ---- one cell ----------------------------------------------------------------------- */
 
-static int64_t resolved_samples(const jb_study_part *method)
+/* What the method itself says it asks for at most; -1 when it can't know, or was built before ABI 1.1. */
+static int64_t asked_samples(const jb_study_part *method)
 {
-    return jb_json_i64(method->resolved, "samples", -1);
+    const jb_method_ops *ops = method->component->ops;
+    jb_config *config = NULL;
+    jb_error ignored = JB_ERROR_INIT; /* the options were checked when they were read */
+    if (!JB_HAS(ops, jb_method_ops, samples) || !ops->samples) return -1;
+    int64_t n = jb_config_new(method->component, method->options, &config, &ignored) ? -1 : ops->samples(jb_config_data(config));
+    jb_config_free(config);
+    return n < 0 ? -1 : n;
 }
 
 static int hash_part(const jb_reading *r, jb_hasher *h, const char *role, const jb_study_part *p)
@@ -145,7 +153,7 @@ static int finish_cell(const jb_reading *r, jb_study_cell *c)
     c->name = jb_asprintf("%s%s%s+%s+%s+s%lld", s->suite_count > 1 ? c->suite->name : "", s->suite_count > 1 ? "." : "", id,
                           c->method->name, backend, (long long)c->seed);
     c->label = jb_asprintf("%s/%s/%s s%lld", id, c->method->name, backend, (long long)c->seed);
-    int64_t asked = resolved_samples(c->method);
+    int64_t asked = asked_samples(c->method);
     c->samples = s->samples_per_cell;
     c->expected = c->samples < 0 ? asked : asked < 0 || c->samples < asked ? c->samples : asked;
     return c->name && c->label ? 0 : no_memory(r);

@@ -39,6 +39,10 @@ typedef struct jb_reading {
 int jb_study_read(jb_reading *r);                      /* read.c: every key but the matrix's cells */
 int jb_study_read_suites(jb_reading *r, const jb_yaml *n);
 int jb_study_read_gates(jb_reading *r, const jb_yaml *n); /* n NULL: every set there is */
+int jb_study_read_budget(jb_reading *r, const jb_yaml *n); /* spend.c */
+int jb_study_read_prices(jb_reading *r, const jb_yaml *n);
+/* Prices of backends; budgets that can't hold are refused.  After expansion. */
+int jb_study_check_spend(jb_reading *r);
 /* limits.c: `limits` and `timeouts` of a backend's mapping; `on_error` (nullable), once the backends are read */
 int jb_study_read_call_limits(jb_reading *r, const jb_yaml *backend, jb_study_part *p);
 int jb_study_read_patience(jb_reading *r, const jb_yaml *on_error);

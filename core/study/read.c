@@ -189,31 +189,6 @@ static int read_shapes(jb_reading *r, const jb_yaml *n)
     return read_keys(r, n, "shapes", keys, COUNT(keys));
 }
 
-static int read_samples(jb_reading *r, const jb_yaml *n) { return read_int(r, n, "samples_per_cell", 1, 1000000, &r->s->samples_per_cell); }
-
-static int read_wall(jb_reading *r, const jb_yaml *n)
-{
-    const char *text;
-    int64_t ns;
-    int status = jb_yaml_str(r->doc, n, &text, r->err);
-    if (status) return jb_err_context(r->err, "wall"), status;
-    if (jb_text_duration(text, &ns) || ns < INT64_C(1000000000))
-        return jb_yaml_error(r->doc, n, r->err, JB_EINVAL, "wall must be a duration of at least 1s such as 30m or 6h, not \"%.60s\"", text);
-    r->s->wall_s = ns / INT64_C(1000000000);
-    return 0;
-}
-
-static int read_budget(jb_reading *r, const jb_yaml *n)
-{
-    static const struct key keys[] = {
-        { "samples_per_cell", read_samples, NULL },
-        { "wall", read_wall, NULL },
-        { "usd", NULL, "no backend of this version costs money; leave the key out, or bound the run with samples_per_cell and wall" },
-        { "tokens", NULL, "leave the key out, or bound the run with samples_per_cell and wall" },
-    };
-    return read_keys(r, n, "budget", keys, COUNT(keys));
-}
-
 static int read_retries(jb_reading *r, const jb_yaml *n) { return read_int(r, n, "infra_retries", 0, 100, &r->s->infra_retries); }
 
 static int read_share(jb_reading *r, const jb_yaml *n)
@@ -395,9 +370,8 @@ static const struct key STUDY[] = {
     { "isolation", read_isolation, NULL }, { "timers", read_timers, NULL },
     { "matrix", read_matrix, NULL },     { "executor", read_executor, NULL },
     { "shapes", read_shapes, NULL },     { "skip", read_skip, NULL },
-    { "limits", read_limits, NULL },     { "budget", read_budget, NULL },
-    { "on_error", read_on_error, NULL },
-    { "prices", NULL, "no backend of this version costs money; leave the key out" },
+    { "limits", read_limits, NULL },     { "budget", jb_study_read_budget, NULL },
+    { "on_error", read_on_error, NULL },  { "prices", jb_study_read_prices, NULL },
     { "contexts", NULL, "leave the key out; prompts come from the method's own template" },
 };
 static const char *const REQUIRED[] = { "schema", "name", "suites", "methods" };
@@ -408,6 +382,7 @@ static int set_defaults(jb_reading *r)
     s->variant = "repaired";
     s->isolation = "required";
     s->samples_per_cell = -1;
+    s->budget = (jb_amounts)JB_NO_BUDGET;
     s->infra_retries = 2;
     s->stop_after_infra_share = 0.2;
     s->slots = default_slots();

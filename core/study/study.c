@@ -26,6 +26,7 @@ int jb_study_parse(const char *text, size_t len, const char *path, const jb_stud
         jb_reading r = { .s = s, .o = o, .doc = tree->doc, .root = tree->root, .base_dir = o->base_dir ? o->base_dir : dir, .err = err };
         status = jb_study_read(&r);
         if (!status) status = jb_study_expand(&r);
+        if (!status) status = jb_study_check_spend(&r);
         if (!status) status = jb_study_canonical(&r);
         if (status) jb_tree_relabel(tree, err);
     }
@@ -80,6 +81,7 @@ void jb_study_free(jb_study *s)
     cJSON_Delete(s->timers);
     cJSON_Delete(s->limits);
     cJSON_Delete(s->json);
+    jb_prices_free(s->prices);
     if (s->impl) jb_tree_close(s->impl);
     void *blocks[] = { s->path, s->text, s->name, s->seed, s->suites, s->methods, s->backends, s->gates, s->check_shape,
                        s->timed_shape, s->skip, s->cells, s->canonical, s->impl };

@@ -16,6 +16,8 @@
 #include "core/base/json.h"
 #include "core/http/limits.h"
 #include "core/registry/registry.h"
+#include "core/study/budget.h"
+#include "core/study/prices.h"
 #include "core/suite/suite.h"
 
 #define JB_STUDY_MAX_BYTES (1u << 20) /* of a study file */
@@ -37,6 +39,7 @@ typedef struct jb_study_part {
     cJSON *options;                 /* as given, typed by the option table: what jb_config_new takes */
     cJSON *resolved;                /* every option with its default; secrets left out */
     char *data_dir;                 /* methods: folder of templates */
+    const jb_price_row *price;      /* backends: what a token costs; NULL: unpriced */
     jb_call_limits calls;           /* backends: rate, timeouts, retries of calls over HTTP */
 } jb_study_part;
 
@@ -79,7 +82,8 @@ typedef struct jb_study {
     size_t skip_count;
     cJSON *limits;                  /* {"trace_s":15,...}: only what the study set */
     int64_t samples_per_cell;       /* -1: no budget */
-    int64_t wall_s;                 /* 0: no limit */
+    jb_amounts budget;              /* of the run; -1: no limit */
+    jb_prices *prices;              /* NULL: the study names none */
     int64_t infra_retries;
     double stop_after_infra_share;  /* 0: never */
     jb_study_cell *cells;
@@ -101,6 +105,7 @@ typedef struct jb_study_options {
     const char *const *only;        /* globs over workloads (id, name, id_name) and cell names */
     size_t only_count;
     int64_t limit;                  /* keep the first `limit` cells; 0: all */
+    const char *prices_text;        /* what `prices:` names, as a run kept it; NULL: read the file */
 } jb_study_options;
 
 /* Read and expand.  JB_EPARSE, JB_EINVAL, JB_ENOTFOUND or JB_EUNSUPPORTED for

@@ -11,8 +11,8 @@
  *     start --complete()--> llm op --on_event--> submit_reply()+evaluate()
  *                                                 --> eval op --on_event--> ... finish()
  *
- * Services: llm/1, eval/1, cell/1, budget/1, template/1, rng/1, log/1, arena/1;
- * reserved for agents and outer methods: session/1, nested/1.
+ * Services: llm/1, eval/1, feedback/1, cell/1, budget/1, template/1, rng/1, log/1,
+ * arena/1; reserved for agents and outer methods: session/1, nested/1.
  */
 #ifndef JAXBENCH_METHOD_H
 #define JAXBENCH_METHOD_H
@@ -102,6 +102,36 @@ typedef struct jb_eval_service {
                   uint64_t *candidate_out, uint64_t *op_out, jb_error *err);
 } jb_eval_service;
 
+/* feedback/1, since ABI 1.1: what a model is told about its attempts.  The host
+ * makes it, so every method shows the same bytes; docs/feedback.md describes both
+ * forms.  It holds facts of the loop's draws only, never of the final ones. */
+#define JB_SERVICE_FEEDBACK "feedback/1"
+#define JB_FEEDBACK_NONE 1u    /* the source alone: no verdict, for ablations */
+#define JB_FEEDBACK_OUTCOME 2u /* and outcome, stage, first line of the error, best correct source */
+#define JB_FEEDBACK_FULL 3u    /* and the error's text, mismatch, worst elements, performance, history */
+typedef struct jb_feedback_request {
+    uint32_t struct_size;
+    uint32_t level;        /* JB_FEEDBACK_* */
+    const uint64_t *turns; /* candidates of this cell with a delivered result, oldest first; the last is what it is about */
+    uint32_t turn_count;   /* at least 1 */
+    uint32_t history;      /* how many of the latest earlier turns get a line */
+} jb_feedback_request;
+/* In the caller's struct.  Views live until the handler returns. */
+typedef struct jb_feedback {
+    uint32_t struct_size;
+    uint32_t timed;   /* 1: the candidate has a native timing */
+    jb_view record;   /* JSON */
+    jb_view text;     /* the same for a prompt: Markdown, valid UTF-8, ends in a newline */
+    uint64_t best;    /* the best correct candidate among `turns`, the last one included; 0: none.  Told at every level */
+} jb_feedback;
+typedef struct jb_feedback_service {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /* JB_ENOTFOUND for a candidate this cell has not, JB_ESTATE for one whose
+     * result was not delivered, JB_EINVAL for one that has none (infra, cancelled). */
+    int (*make)(const jb_host *host, const jb_feedback_request *req, jb_feedback *out, jb_error *err);
+} jb_feedback_service;
+
 /* cell/1: what this cell is about, and how it ends. */
 #define JB_SERVICE_CELL "cell/1"
 typedef struct jb_cell_service {
@@ -189,6 +219,9 @@ typedef struct jb_method_ops {
     void (*destroy)(void *self);
     int (*start)(void *self, jb_error *err);                          /* [instance] */
     int (*on_event)(void *self, const jb_event *event, jb_error *err); /* [instance] */
+    /* Since ABI 1.1, optional: how many samples a cell asks for at most with this
+     * config, -1 when that can't be known.  No instance is needed.  [any] */
+    int64_t (*samples)(const void *config);
 } jb_method_ops;
 
 #endif

@@ -112,6 +112,15 @@ END(jb_eval_request, reserved);
 SIZE(jb_eval_service, 24);
 AT(jb_eval_service, struct_size, 0); AT(jb_eval_service, reserved, 4); AT(jb_eval_service, reply, 8);
 AT(jb_eval_service, source, 16); END(jb_eval_service, source);
+SIZE(jb_feedback_request, 24);
+AT(jb_feedback_request, struct_size, 0); AT(jb_feedback_request, level, 4); AT(jb_feedback_request, turns, 8);
+AT(jb_feedback_request, turn_count, 16); AT(jb_feedback_request, history, 20); END(jb_feedback_request, history);
+SIZE(jb_feedback, 48);
+AT(jb_feedback, struct_size, 0); AT(jb_feedback, timed, 4); AT(jb_feedback, record, 8); AT(jb_feedback, text, 24);
+AT(jb_feedback, best, 40); END(jb_feedback, best);
+SIZE(jb_feedback_service, 16);
+AT(jb_feedback_service, struct_size, 0); AT(jb_feedback_service, reserved, 4); AT(jb_feedback_service, make, 8);
+END(jb_feedback_service, make);
 SIZE(jb_cell_service, 24);
 AT(jb_cell_service, struct_size, 0); AT(jb_cell_service, reserved, 4); AT(jb_cell_service, fact, 8);
 AT(jb_cell_service, finish, 16); END(jb_cell_service, finish);
@@ -131,9 +140,9 @@ SIZE(jb_event, 96);
 AT(jb_event, struct_size, 0); AT(jb_event, kind, 4); AT(jb_event, status, 8); AT(jb_event, outcome, 12); AT(jb_event, op, 16);
 AT(jb_event, lane, 24); AT(jb_event, candidate, 32); AT(jb_event, text, 40); AT(jb_event, finish, 56);
 AT(jb_event, duplicate, 60); AT(jb_event, record, 64); AT(jb_event, source, 80); END(jb_event, source);
-SIZE(jb_method_ops, 40);
+SIZE(jb_method_ops, 48);
 AT(jb_method_ops, struct_size, 0); AT(jb_method_ops, reserved, 4); AT(jb_method_ops, create, 8); AT(jb_method_ops, destroy, 16);
-AT(jb_method_ops, start, 24); AT(jb_method_ops, on_event, 32); END(jb_method_ops, on_event);
+AT(jb_method_ops, start, 24); AT(jb_method_ops, on_event, 32); AT(jb_method_ops, samples, 40); END(jb_method_ops, samples);
 
 /* checker.h */
 SIZE(jb_checker_needs, 8);
@@ -207,7 +216,7 @@ static const struct { const char *name; size_t offset, bytes; } heads[] = {
     FIRST(jb_error) FIRST(jb_option) FIRST(jb_tensor) FIRST(jb_component) FIRST(jb_host) FIRST(jb_plugin) FIRST(jb_log_service)
     FIRST(jb_arena_service) FIRST(jb_rng_service) FIRST(jb_request) FIRST(jb_reply) FIRST(jb_http_request)
     FIRST(jb_http_response) FIRST(jb_backend_ops) FIRST(jb_llm_call) FIRST(jb_llm_service) FIRST(jb_eval_request)
-    FIRST(jb_eval_service) FIRST(jb_cell_service) FIRST(jb_budget_service) FIRST(jb_template_service) FIRST(jb_session_service)
+    FIRST(jb_eval_service) FIRST(jb_feedback_request) FIRST(jb_feedback) FIRST(jb_feedback_service) FIRST(jb_cell_service) FIRST(jb_budget_service) FIRST(jb_template_service) FIRST(jb_session_service)
     FIRST(jb_nested_service) FIRST(jb_event) FIRST(jb_method_ops) FIRST(jb_checker_needs) FIRST(jb_trial_id) FIRST(jb_trial)
     FIRST(jb_trial_result) FIRST(jb_inspection) FIRST(jb_verdict) FIRST(jb_checker_ops) FIRST(jb_device_service) FIRST(jb_timing)
     FIRST(jb_timer_ops) FIRST(jb_paths_service) FIRST(jb_job_event) FIRST(jb_executor_ops)
@@ -243,7 +252,7 @@ START_TEST(numbers_that_files_and_plugins_hold_never_change)
         { "major", JB_ABI_MAJOR, 1 }, { "EINVAL", JB_EINVAL, -1 }, { "EINTERNAL", JB_EINTERNAL, -15 }, { "EPERM", JB_EPERM, -14 },
         { "OPT_BOOL", JB_OPT_BOOL, 1 }, { "OPT_PATH", JB_OPT_PATH, 8 }, { "DT_BOOL", JB_DT_BOOL, 1 }, { "DT_F64", JB_DT_F64, 13 },
         { "OUTCOME_OK", JB_OUTCOME_OK, 1 }, { "OUTCOME_WRONG", JB_OUTCOME_WRONG, 13 }, { "OUTCOME_CANCELLED", JB_OUTCOME_CANCELLED, 17 },
-        { "STAGE_EXTRACT", JB_STAGE_EXTRACT, 1 }, { "STAGE_PROFILE", JB_STAGE_PROFILE, 8 }, { "PURPOSE_OTHER", JB_PURPOSE_OTHER, 8 },
+        { "STAGE_EXTRACT", JB_STAGE_EXTRACT, 1 }, { "STAGE_PROFILE", JB_STAGE_PROFILE, 8 }, { "PURPOSE_OTHER", JB_PURPOSE_OTHER, 8 }, { "FEEDBACK_NONE", JB_FEEDBACK_NONE, 1 }, { "FEEDBACK_FULL", JB_FEEDBACK_FULL, 3 },
         { "TRIAL_UNSUPPORTED", JB_TRIAL_UNSUPPORTED, 4 }, { "VERDICT_INCONCLUSIVE", JB_VERDICT_INCONCLUSIVE, 3 }, { "EXECUTOR_READY", JB_EXECUTOR_READY, 4 },
         { "FRAME_HEADER", JB_FRAME_HEADER, 16 }, { "FRAME_MODULE", JB_FRAME_MODULE, 33 }, { "MAX_RANK", JB_MAX_RANK, 8 },
     };

@@ -181,6 +181,39 @@ static int find_once(void)
     return 0;
 }
 
+static void python_is(const char *expected)
+{
+    char *want = expected[0] == '/' ? jb_strdup(expected) : jb_fs_join(base, expected), *got = jb_layout_python(base);
+    ck_assert_str_eq(got, want);
+    jb_free(got);
+    jb_free(want);
+}
+
+/* Each that is set or there comes before those that were tried so far. */
+START_TEST(the_interpreter_is_looked_for_in_order)
+{
+    open_base();
+    unsetenv("JAXBENCH_PYTHON");
+    unsetenv("JAXBENCH_VENV");
+    char *configured = jb_layout_python("/nowhere");
+    ck_assert_ptr_nonnull(strstr(configured, "/bin/python"));
+    jb_free(configured);
+    put("share/jaxbench/venv.path", "opt/my venv\n", 12);
+    python_is("opt/my venv/bin/python"); /* relative to the root */
+    put("share/jaxbench/venv.path", "/opt/venv\r\n", 11);
+    python_is("/opt/venv/bin/python");
+    put("share/jaxbench/venv/pyvenv.cfg", "x", 1);
+    python_is("share/jaxbench/venv/bin/python");
+    setenv("JAXBENCH_VENV", "/v", 1);
+    python_is("/v/bin/python");
+    setenv("JAXBENCH_PYTHON", "/p/python3", 1);
+    python_is("/p/python3");
+    unsetenv("JAXBENCH_PYTHON");
+    unsetenv("JAXBENCH_VENV");
+    close_base();
+}
+END_TEST
+
 START_TEST(every_allocation_may_fail)
 {
     /* On a failed allocation a folder may look absent: no crash, no leak, no success. */
@@ -204,6 +237,6 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "--print")) return print_layout();
     const TTest *const tests[] = { a_build_tree_is_found_from_every_program_in_it, an_installation_is_found_even_inside_a_build_tree,
                                    the_environment_overrides, the_users_plugins_count_in_an_installation,
-                                   a_stray_program_and_a_broken_cache_are_errors, this_very_test_resolves, every_allocation_may_fail };
+                                   a_stray_program_and_a_broken_cache_are_errors, this_very_test_resolves, the_interpreter_is_looked_for_in_order, every_allocation_may_fail };
     return RUN_SUITE("layout", tests);
 }

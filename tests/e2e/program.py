@@ -6,8 +6,10 @@ the program; it types what a person would type."""
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("JAXBENCH_TEST_BUILD", ROOT / "build"))
@@ -44,6 +46,36 @@ def jaxbench(*args, cwd=None, timeout=600, env=None, stdin=subprocess.DEVNULL):
                              stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout,
                              encoding="utf-8", errors="replace")
     return Done(process)
+
+
+def start(folder, study, run_dir):
+    """`jaxbench run` in the background, in a session of its own."""
+    return subprocess.Popen([str(BUILD / "jaxbench"), "run", str(study), "--run-dir", str(run_dir), "--no-page"], cwd=folder,
+                            env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                            stderr=subprocess.PIPE, start_new_session=True)
+
+
+def archive(run_dir):
+    """{relative path: bytes} of what the candidates left behind, and the stable report."""
+    files = {}
+    for path in sorted(pathlib.Path(run_dir, "cells").rglob("*")):
+        if path.is_file() and path.name in ("prompt.txt", "reply.txt", "candidate.py"):
+            files[str(path.relative_to(run_dir))] = path.read_bytes()
+    report = jaxbench("report", run_dir, "--json", "--stable")
+    if report.code != 0:
+        raise AssertionError("report failed: %r" % report)
+    return files, report.json()
+
+
+def kill_and_resume(folder, study, run_dir, seconds):
+    """Begin a run, kill -9 its coordinator after `seconds`, go on with it: (end of that, archive or None)."""
+    process = start(folder, study, run_dir)
+    time.sleep(seconds)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    verb = ("resume", run_dir) if (run_dir / "journal.jsonl").exists() else ("run", study, "--run-dir", run_dir)
+    done = jaxbench(*verb, "--no-page", cwd=folder)
+    return done, archive(run_dir) if done.code == 0 else None
 
 
 def evaluate(kernels, workload, *args, timeout=600):

@@ -54,7 +54,7 @@ class Studies(unittest.TestCase):
         self.assertEqual(done.code, 0, done)
 
     def test_example_studies_are_valid(self):
-        for path in sorted((ROOT / "examples").glob("*.yaml")):
+        for path in sorted(set((ROOT / "examples").glob("*.yaml")) - set((ROOT / "examples").glob("prices-*.yaml"))):
             with self.subTest(path=path.name):
                 self.assertEqual(jaxbench("validate", path).code, 0)
 

@@ -6,7 +6,6 @@ after the fields of the program's own list (`report --json` leaves them out with
 
 import concurrent.futures
 import json
-import os
 import pathlib
 import random
 import signal
@@ -15,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-from tests.e2e.program import BUILD, environment, jaxbench
+from tests.e2e.program import archive, jaxbench, kill_and_resume, start
 
 STUDY = """schema: 1
 name: tiny
@@ -32,24 +31,6 @@ skip: [compile]
 """
 
 MOMENTS = 20
-
-
-def start(folder, study, run_dir):
-    return subprocess.Popen([str(BUILD / "jaxbench"), "run", str(study), "--run-dir", str(run_dir)], cwd=folder,
-                            env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                            stderr=subprocess.PIPE, start_new_session=True)
-
-
-def archive(run_dir):
-    """{relative path: bytes} of what a candidate left behind, and the stable report."""
-    files = {}
-    for path in sorted(pathlib.Path(run_dir, "cells").rglob("*")):
-        if path.is_file() and path.name in ("prompt.txt", "reply.txt", "candidate.py"):
-            files[str(path.relative_to(run_dir))] = path.read_bytes()
-    report = jaxbench("report", run_dir, "--json", "--stable")
-    if report.code != 0:
-        raise AssertionError("report failed: %r" % report)
-    return files, report.json()
 
 
 class Run(unittest.TestCase):
@@ -80,7 +61,7 @@ class Run(unittest.TestCase):
 
     def test_files_of_the_run(self):
         names = {p.name for p in (self.root / "whole").iterdir()}
-        self.assertLessEqual({"manifest.json", "journal.jsonl", "index.sqlite", "cells", "blobs", "report.json"}, names)
+        self.assertLessEqual({"manifest.json", "journal.jsonl", "index.sqlite", "cells", "blobs", "report.json", "report.html"}, names)
 
     def test_resume_of_a_finished_run_changes_nothing(self):
         before = (self.root / "whole/journal.jsonl").read_bytes()
@@ -91,7 +72,7 @@ class Run(unittest.TestCase):
         self.assertTrue(after.startswith(before))
 
     def test_one_and_four_slots_agree(self):
-        done = jaxbench("run", self.study, "--run-dir", self.root / "one", "--set", "executor.slots=1", cwd=self.root)
+        done = jaxbench("run", self.study, "--run-dir", self.root / "one", "--set", "executor.slots=1", "--no-page", cwd=self.root)
         self.assertEqual(done.code, 0, done)
         files, report = archive(self.root / "one")
         self.assertEqual(files, self.files)
@@ -102,14 +83,7 @@ class Run(unittest.TestCase):
         delays = [rng.uniform(0.02, 1.0) * self.seconds for _ in range(MOMENTS)]
 
         def killed_and_resumed(moment):
-            run_dir = self.root / ("killed-%d" % moment)
-            process = start(self.root, self.study, run_dir)
-            time.sleep(delays[moment])
-            os.kill(process.pid, signal.SIGKILL)
-            process.communicate()
-            verb = ("resume", run_dir) if (run_dir / "journal.jsonl").exists() else ("run", self.study, "--run-dir", run_dir)
-            done = jaxbench(*verb, cwd=self.root)
-            return done, archive(run_dir) if done.code == 0 else None
+            return kill_and_resume(self.root, self.study, self.root / ("killed-%d" % moment), delays[moment])
 
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             for moment, (done, found) in enumerate(pool.map(killed_and_resumed, range(MOMENTS))):
@@ -123,7 +97,7 @@ class Run(unittest.TestCase):
         subprocess.run(["cp", "-r", str(self.root / "whole"), str(run_dir)], check=True)
         with open(run_dir / "journal.jsonl", "ab") as journal:
             journal.write(b'{"seq":99999,"kind":"op_do')
-        done = jaxbench("resume", run_dir)
+        done = jaxbench("resume", run_dir, "--no-page")
         self.assertEqual(done.code, 0, done)
         self.assertRegex(done.err, "torn|incomplete")
         self.assertEqual(archive(run_dir), (self.files, self.report))
@@ -137,7 +111,7 @@ class Run(unittest.TestCase):
             deadline = time.monotonic() + 30
             while not (run_dir / "journal.jsonl").exists() and time.monotonic() < deadline:
                 time.sleep(0.02)
-            done = jaxbench("resume", run_dir)
+            done = jaxbench("resume", run_dir, "--no-page")
             self.assertEqual(done.code, 8, done)
         finally:
             process.kill()
@@ -152,7 +126,7 @@ class Run(unittest.TestCase):
         if process.returncode != 0:
             self.assertEqual(process.returncode, 130, err)
             self.assertIn(b"resume", err)
-        self.assertEqual(jaxbench("resume", run_dir).code, 0)
+        self.assertEqual(jaxbench("resume", run_dir, "--no-page").code, 0)
         self.assertEqual(archive(run_dir), (self.files, self.report))
 
     def test_a_changed_workload_is_refused(self):
@@ -164,7 +138,7 @@ class Run(unittest.TestCase):
         hash_ = next(r["versions"]["repaired"] for r in version if r["id"] == "8p")
         self.assertIn(hash_, text)
         (run_dir / "manifest.json").write_text(text.replace(hash_, "0" * len(hash_)))
-        done = jaxbench("resume", run_dir)
+        done = jaxbench("resume", run_dir, "--no-page")
         self.assertNotEqual(done.code, 0, done)
         self.assertIn("8p", done.err)
 

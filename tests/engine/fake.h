@@ -517,7 +517,7 @@ __attribute__((unused)) static void same_view(const char *what, const char *a, c
     ck_abort_msg("%s: differs at byte %zu:\n%.300s\n--- and ---\n%.300s", what, i, a + line, b + line);
 }
 
-static char *fake_slurp(const char *dir, const char *name, size_t *len)
+__attribute__((unused)) static char *fake_slurp(const char *dir, const char *name, size_t *len)
 {
     jb_buf b = JB_BUF_INIT(1u << 26);
     jb_error err = JB_ERROR_INIT;

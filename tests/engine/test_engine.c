@@ -410,11 +410,13 @@ START_TEST(the_wall_budget_ends_a_run_that_hangs)
     open_run(2);
     only_cell(3);
     fake_hang = 1;
-    run.o.wall_limit_s = 1;
+    jb_amounts second = JB_NO_BUDGET;
+    second.of[JB_UNIT_WALL] = 1000;
+    run.o.budget = &second;
     ck_assert_int_eq(fake_go(&run), 0);
-    ck_assert_uint_eq(run.result.end, JB_END_WALL);
+    ck_assert_uint_eq(run.result.end, JB_END_BUDGET);
     fake_hang = 0;
-    run.o.wall_limit_s = 0;
+    run.o.budget = NULL;
     ck_assert_int_eq(fake_go(&run), 0); /* nothing finished was lost, and it goes on */
     ck_assert_uint_eq(run.result.end, JB_END_DONE);
 }

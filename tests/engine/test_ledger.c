@@ -38,9 +38,9 @@ START_TEST(tokens_by_kind_and_purpose)
     jb_usage whole = { 10, 1, 2, 30, 4 }, partial = { 5, -1, -1, 6, -1 };
     jb_ledger_init(&l, -1);
     jb_ledger_init(&sum, -1);
-    jb_ledger_call(&l, JB_PURPOSE_SAMPLE, &whole);
-    jb_ledger_call(&l, JB_PURPOSE_PLAN, &partial);
-    jb_ledger_call(&l, 77, &partial); /* unknown: other */
+    jb_ledger_call(&l, JB_PURPOSE_SAMPLE, &whole, NULL);
+    jb_ledger_call(&l, JB_PURPOSE_PLAN, &partial, NULL);
+    jb_ledger_call(&l, 77, &partial, NULL); /* unknown: other */
     jb_ledger_add(&sum, &l);
     jb_ledger_add(&sum, &l);
     cJSON *o = jb_ledger_json(&sum);
@@ -53,6 +53,34 @@ START_TEST(tokens_by_kind_and_purpose)
     ck_assert_int_eq(jb_json_i64(jb_json_path(o, "purposes.plan"), "calls", 0), 2);
     ck_assert_int_eq(jb_json_i64(jb_json_path(o, "purposes.other"), "input_uncached", 0), 10);
     ck_assert_ptr_null(jb_json_path(o, "purposes.judge"));
+    cJSON_Delete(o);
+}
+END_TEST
+
+START_TEST(money_is_exact_and_the_unknown_is_never_free)
+{
+    static const jb_price price = { { 75000, 18750, 75000, 300000, 300000 } }; /* $0.075 and $0.30 a million */
+    jb_ledger l;
+    jb_usage whole = { 1000, 400, 0, 100, 11 }, silent = { -1, -1, -1, -1, -1 }, none = { 0, 0, 0, 0, 0 };
+    jb_ledger_init(&l, -1);
+    cJSON *o = jb_ledger_json(&l);
+    ck_assert_double_eq(jb_json_num(jb_json_obj(o, "money"), "usd", -1), 0); /* no call, no cost */
+    cJSON_Delete(o);
+    jb_ledger_call(&l, JB_PURPOSE_SAMPLE, &whole, NULL);
+    o = jb_ledger_json(&l);
+    ck_assert_int_eq(cJSON_IsNull(cJSON_GetObjectItem(jb_json_obj(o, "money"), "usd")), 1);
+    ck_assert_int_eq(jb_json_i64(jb_json_obj(o, "money"), "unpriced_calls", 0), 1);
+    cJSON_Delete(o);
+    for (int i = 0; i < 1000; i++) jb_ledger_call(&l, JB_PURPOSE_PLAN, &whole, &price);
+    jb_ledger_call(&l, JB_PURPOSE_PLAN, &silent, &price); /* the provider did not say */
+    jb_ledger_call(&l, JB_PURPOSE_JUDGE, &none, &price);
+    ck_assert_int_eq(l.pico_usd[JB_PURPOSE_PLAN], 1000 * (1000 * INT64_C(75000) + 400 * 18750 + 111 * INT64_C(300000)));
+    ck_assert_int_eq(l.unpriced[JB_PURPOSE_SAMPLE] + l.unpriced[JB_PURPOSE_PLAN], 2);
+    o = jb_ledger_json(&l);
+    ck_assert_double_eq_tol(jb_json_num(jb_json_obj(o, "money"), "usd", -1), 0.1158, 1e-12);
+    ck_assert_double_eq_tol(jb_json_num(jb_json_path(o, "purposes.plan"), "usd", -1), 0.1158, 1e-12);
+    ck_assert_int_eq(cJSON_IsNull(cJSON_GetObjectItem(jb_json_path(o, "purposes.sample"), "usd")), 1);
+    ck_assert_int_eq(jb_json_i64(jb_json_path(o, "purposes.plan"), "unpriced_calls", 0), 1);
     cJSON_Delete(o);
 }
 END_TEST
@@ -105,13 +133,14 @@ END_TEST
 static void live_line(jb_progress *p)
 {
     jb_progress_candidate(p, "a", 1, "ok", "", 0);
+    jb_progress_spent(p, "$3.12 of $20.00");
     jb_progress_tick(p, 2, 5);
 }
 
 START_TEST(the_live_line_has_an_eta_and_goes_away)
 {
     char *text = capture(live_line, 8, 1);
-    ck_assert_ptr_nonnull(strstr(text, "2 running, 5 waiting, eta "));
+    ck_assert_ptr_nonnull(strstr(text, "2 running, 5 waiting, $3.12 of $20.00, eta "));
     ck_assert_str_eq(text + strlen(text) - 4, "\r\x1b[K");
     free(text);
 }
@@ -121,6 +150,7 @@ START_TEST(progress_accepts_null)
 {
     jb_progress_candidate(NULL, "a", 1, "ok", "", 0);
     jb_progress_replayed(NULL, 1);
+    jb_progress_spent(NULL, "x");
     jb_progress_note(NULL, "x");
     jb_progress_tick(NULL, 1, 1);
     jb_progress_free(NULL);
@@ -134,6 +164,7 @@ int main(void)
     TCase *c = tcase_create("ledger");
     tcase_add_test(c, reserve_and_settle);
     tcase_add_test(c, tokens_by_kind_and_purpose);
+    tcase_add_test(c, money_is_exact_and_the_unknown_is_never_free);
     tcase_add_test(c, usage_goes_both_ways);
     tcase_add_test(c, progress_lines);
     tcase_add_test(c, the_live_line_has_an_eta_and_goes_away);

@@ -62,7 +62,7 @@ static void option_short(void) { options[0].struct_size = 8; }
 static void tiny_config(void) { one.config_size = 4; }
 
 static const struct { void (*break_it)(void); const char *message; } broken[] = {
-    { abi, "ABI 9." },
+    { abi, "built for plugin ABI 9." },
     { short_manifest, "manifest is 16 bytes" },
     { no_id, "no id" },
     { empty_license, "no license" },

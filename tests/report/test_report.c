@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/report/test_report.c - a report computed from a small, hand-written
- * journal: counts, rates, disagreement, ledger, labels, and that no speedup is
- * printed which was not timed natively. */
+ * journal: counts, rates, rows, reach, disagreement, ledger, labels, that no speedup
+ * is printed which was not timed natively, and no byte as a candidate wrote it. */
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/mem.h"
@@ -44,7 +44,7 @@ static const char MANIFEST[] =
 static const char *const EVENTS[] = {
     "\"kind\":\"session\"", "\"kind\":\"cell_begin\",\"cell\":\"c1\"",
     /* 1: a sample that becomes a right kernel, through the final rows */
-    "\"kind\":\"op_submit\",\"cell\":\"c1\",\"op\":1,\"op_kind\":\"llm\",\"hash\":\"x\",\"purpose\":\"sample\"",
+    "\"kind\":\"op_submit\",\"cell\":\"c1\",\"op\":1,\"op_kind\":\"llm\",\"hash\":\"x\",\"purpose\":\"sample\",\"lane\":2,\"turn\":1,\"prompt\":\"pp\"",
     "\"kind\":\"op_done\",\"cell\":\"c1\",\"op\":1,\"status\":\"done\",\"usage\":{\"input_uncached\":100,\"cache_read\":0,\"cache_write\":0,\"output\":50,\"reasoning\":0}",
     "\"kind\":\"op_submit\",\"cell\":\"c1\",\"op\":2,\"op_kind\":\"eval\",\"candidate\":1,\"llm_op\":1,\"source_sha256\":\"aa\"",
     "\"kind\":\"op_done\",\"cell\":\"c1\",\"op\":2,\"candidate\":1,\"outcome\":\"ok\",\"stage\":\"\",\"reason\":\"\",\"record\":{" OKSTAGES "," GATES("pass", "pass") ",\"numerics\":\"interpret\",\"timing\":%s" COST "}",
@@ -235,6 +235,112 @@ START_TEST(no_speedup_unless_timed_natively)
 }
 END_TEST
 
+START_TEST(a_row_a_candidate)
+{
+    cJSON *o = report(&PLAIN, 0);
+    const cJSON *rows = jb_json_obj(cJSON_GetArrayItem(jb_json_obj(o, "cells"), 0), "candidates");
+    const cJSON *one = cJSON_GetArrayItem(rows, 0), *two = cJSON_GetArrayItem(rows, 1), *four = cJSON_GetArrayItem(rows, 3);
+    ck_assert_int_eq(cJSON_GetArraySize(rows), 5);
+    ck_assert_int_eq(jb_json_i64(one, "id", 0), 1);
+    ck_assert_str_eq(jb_json_str(one, "outcome", ""), "ok");
+    ck_assert_str_eq(jb_json_str(one, "final", ""), "pass");
+    ck_assert_str_eq(jb_json_str(one, "prompt", ""), "pp");
+    ck_assert_str_eq(jb_json_str(one, "source", ""), "aa");
+    ck_assert_int_eq(jb_json_i64(one, "lane", 0), 2);
+    ck_assert_int_eq(jb_json_i64(one, "turn", 0), 1);
+    ck_assert_ptr_null(cJSON_GetObjectItemCaseSensitive(one, "fault"));
+    ck_assert_str_eq(jb_json_str(two, "fault", ""), "error_ratio/outlier");
+    ck_assert_str_eq(jb_json_str(two, "stage", ""), "check");
+    ck_assert_str_eq(cJSON_GetArrayItem(jb_json_obj(two, "verdicts"), 0)->valuestring, "pass"); /* in the order of gates[] */
+    ck_assert_str_eq(cJSON_GetArrayItem(jb_json_obj(two, "verdicts"), 1)->valuestring, "fail");
+    ck_assert_int_eq(jb_json_bool(cJSON_GetArrayItem(rows, 2), "duplicate", 0), 1);
+    ck_assert_str_eq(jb_json_str(four, "outcome", ""), "infra");
+    ck_assert_ptr_null(cJSON_GetObjectItemCaseSensitive(four, "prompt")); /* it came from no call */
+    ck_assert_str_eq(jb_json_str(jb_json_obj(o, "letters"), "wrong", ""), "x");
+    cJSON_Delete(o);
+}
+END_TEST
+
+/* Two workloads of one cell each; the first is solved by its first candidate. */
+START_TEST(what_a_method_reaches)
+{
+    variation v = PLAIN;
+    cJSON *o = report(&v, 0);
+    const cJSON *m = cJSON_GetArrayItem(jb_json_obj(o, "methods"), 0), *reach = jb_json_obj(m, "at_samples"), *speed = jb_json_obj(m, "speed");
+    ck_assert_int_eq(jb_json_i64(reach, "cells", 0), 2);
+    ck_assert_int_eq(cJSON_GetArraySize(jb_json_obj(reach, "correct")), 3); /* infra and cancelled are no samples */
+    ck_assert_double_eq(cJSON_GetArrayItem(jb_json_obj(reach, "correct"), 0)->valuedouble, 0.5);
+    ck_assert_ptr_null(jb_json_obj(reach, "fast1"));
+    ck_assert_str_eq(jb_json_str(speed, "status", ""), "n/a");
+    ck_assert_str_eq(jb_json_str(speed, "reason", ""), "no kernel was timed natively beside its baseline");
+    ck_assert_ptr_null(cJSON_GetObjectItemCaseSensitive(speed, "geomean_floor1"));
+    ck_assert_double_eq_tol(cJSON_GetArrayItem(jb_json_obj(m, "solved_interval"), 0)->valuedouble, 0.0945, 5e-4); /* Wilson of 1/2 */
+    cJSON_Delete(o);
+}
+END_TEST
+
+static const struct { const char *candidate_us; double floor1, fail1, solved_only, fast1; int faster; } SPEEDS[] = {
+    { "25", 2, 2, 4, 0.5, 1 },                /* 4x on one of two workloads: exp(ln 4 / 2) */
+    { "200", 1, 0.70710678118, 0.5, 0, 0 },   /* twice as slow: the floor hides it, the others do not */
+    { "100", 1, 1, 1, 0, 0 },                 /* equal is not faster */
+};
+
+START_TEST(means_of_the_speedup)
+{
+    char timing[160];
+    variation v = PLAIN;
+    snprintf(timing, sizeof timing, "{\"status\":\"ok\",\"interpreted\":false,\"baseline_median_us\":100,\"candidate_median_us\":%s}", SPEEDS[_i].candidate_us);
+    v.timing = timing;
+    cJSON *o = report(&v, 0);
+    const cJSON *m = cJSON_GetArrayItem(jb_json_obj(o, "methods"), 0), *speed = jb_json_obj(m, "speed"), *fast = jb_json_path(m, "at_samples.fast1");
+    ck_assert_str_eq(jb_json_str(speed, "status", ""), "ok");
+    ck_assert_double_eq_tol(jb_json_num(speed, "geomean_floor1", 0), SPEEDS[_i].floor1, 1e-9);
+    ck_assert_double_eq_tol(jb_json_num(speed, "geomean_fail1", 0), SPEEDS[_i].fail1, 1e-9);
+    ck_assert_double_eq_tol(jb_json_num(speed, "geomean_solved_only", 0), SPEEDS[_i].solved_only, 1e-9);
+    ck_assert_int_eq(jb_json_i64(speed, "faster_workloads", -1), SPEEDS[_i].faster);
+    ck_assert_int_eq(jb_json_i64(speed, "workloads", 0), 2);
+    ck_assert_double_eq(cJSON_GetArrayItem(fast, 0)->valuedouble, SPEEDS[_i].fast1);
+    cJSON_Delete(o);
+}
+END_TEST
+
+/* Every text of the document, and every key that a record chose, made hostile. */
+#define HOSTILE "\x1b[2J\x07\xe2\x80\xae\r\xc2\x9b"
+
+static void poison(cJSON *o, int keys)
+{
+    static const char *const OPEN[] = { "outcomes", "link", "coverage", "numerics" };
+    for (cJSON *c = o->child; c; c = c->next) {
+        int open = 0;
+        for (size_t i = 0; c->string && i < sizeof OPEN / sizeof OPEN[0]; i++) open |= strcmp(c->string, OPEN[i]) == 0;
+        if (cJSON_IsString(c)) {
+            char *text = jb_asprintf(HOSTILE "%s", c->valuestring);
+            cJSON_SetValuestring(c, text);
+            jb_free(text);
+        }
+        poison(c, open && cJSON_IsObject(c));
+        if (!keys) continue;
+        char *key = jb_asprintf(HOSTILE "%s", c->string);
+        cJSON_free(c->string);
+        c->string = key;
+    }
+}
+
+START_TEST(nothing_of_a_run_reaches_the_terminal_raw)
+{
+    cJSON *o = report(&PLAIN, 0);
+    poison(o, 0);
+    char *text = text_of(o);
+    for (const char *s = text; *s; s++)
+        ck_assert_msg((unsigned char)*s >= 0x20 || *s == '\n', "byte %02x in: %.60s", (unsigned char)*s, s > text + 20 ? s - 20 : text);
+    ck_assert_ptr_null(strstr(text, "\xe2\x80\xae"));
+    ck_assert_ptr_null(strstr(text, "\xc2\x9b"));
+    ck_assert_ptr_nonnull(strstr(text, "\\x1b[2J\\x07\\xe2\\x80\\xae\\x0d\\xc2\\x9b" "literature"));
+    free(text);
+    cJSON_Delete(o);
+}
+END_TEST
+
 START_TEST(who_wrote_the_candidates)
 {
     static const variation mixed = { "{}", "pass", "ok", ",{\"key\":\"c3\",\"label\":\"8p/m/llm s0\",\"workload\":\"8p\",\"method\":\"m\",\"backend\":\"llm\"}" };
@@ -328,6 +434,10 @@ int main(void)
     tcase_add_test(c, failed_final_rows_unsolve);
     tcase_add_test(c, inconclusive_final_rows_do_not_solve);
     tcase_add_loop_test(c, no_speedup_unless_timed_natively, 0, (int)(sizeof TIMINGS / sizeof TIMINGS[0]));
+    tcase_add_test(c, a_row_a_candidate);
+    tcase_add_test(c, what_a_method_reaches);
+    tcase_add_loop_test(c, means_of_the_speedup, 0, (int)(sizeof SPEEDS / sizeof SPEEDS[0]));
+    tcase_add_test(c, nothing_of_a_run_reaches_the_terminal_raw);
     tcase_add_test(c, who_wrote_the_candidates);
     tcase_add_test(c, stable_leaves_out_the_volatile);
     tcase_add_loop_test(c, damaged_runs_are_named, 0, (int)(sizeof DAMAGED / sizeof DAMAGED[0]));

@@ -107,7 +107,7 @@ START_TEST(every_supported_key)
     ck_assert_int_eq(cJSON_GetArraySize(s->limits), 2);
     ck_assert_int_eq(s->samples_per_cell, 2);
     ck_assert_int_eq(s->cells[0].expected, 2);
-    ck_assert_int_eq(s->wall_s, 5400);
+    ck_assert_int_eq(s->budget.of[JB_UNIT_WALL], 5400000);
     ck_assert_int_eq(s->infra_retries, 5);
     ck_assert_double_eq(s->stop_after_infra_share, 0.5);
     /* 2 workloads x (iid+a, solo) x 3 seeds, less seed 2 of 12k */
@@ -327,10 +327,15 @@ static const struct { const char *from, *to; int status, line; const char *messa
     { "seed: 7", "limits: {trace: 1}", JB_EINVAL, 3, "unknown key \"trace\"", "" },
     { "seed: 7", "limits: {trace_s: 0}", JB_EINVAL, 3, "trace_s must be above 0", "" },
     { "seed: 7", "limits: {trace_s: soon}", JB_EINVAL, 3, "limit trace_s", "" },
-    { "seed: 7", "budget: {usd: 20}", JB_EUNSUPPORTED, 3, "usd is not supported yet", "samples_per_cell" },
+    { "seed: 7", "budget: {usd: 20}", JB_EINVAL, 3, "backend a (fake) has no price", "price file" },
+    { "seed: 7", "budget: {usd: -1}", JB_EINVAL, 3, "usd must be dollars above 0", "" },
+    { "seed: 7", "budget: {tokens: 1.5}", JB_EINVAL, 3, "tokens must be a whole number", "" },
+    { "seed: 7", "budget: {compile_s: 20}", JB_EINVAL, 3, "can't cover one compile", "limits.compile_s" },
+    { "seed: 7", "budget: {token: 5}", JB_EINVAL, 3, "token", "tokens" },
+    { "seed: 7", "budget: 5", JB_EINVAL, 3, "budget must be a mapping", "" },
     { "seed: 7", "budget: {wall: soon}", JB_EINVAL, 3, "wall must be a duration", "" },
     { "seed: 7", "budget: {samples_per_cell: 0}", JB_EINVAL, 3, "samples_per_cell must be 1", "" },
-    { "seed: 7", "prices: p.yaml", JB_EUNSUPPORTED, 3, "prices is not supported yet", "" },
+    { "seed: 7", "prices: p.yaml", JB_ENOTFOUND, 3, "p.yaml", "docs/budget.md" },
     { "seed: 7", "on_error: {infra_retries: -1}", JB_EINVAL, 3, "infra_retries must be 0", "" },
     { "seed: 7", "on_error: {stop_after_infra_share: 2}", JB_EINVAL, 3, "0 (never) to 1", "" },
     { "seed: 7", "on_error: {call_retries: -1}", JB_EINVAL, 3, "on_error.call_retries must be 0 to 100", "" },

@@ -137,8 +137,9 @@ static struct bank_entry *begin_fault(struct bank *b, const char *dir, const cha
     if (f == NULL) return NULL;
     f->name = strdup(name);
     f->made_by = made_by(name);
+    f->from = strdup(file);
     f->source = file[0] != '\0' ? bank_read(dir, file) : NULL;
-    return f->name != NULL && (f->source != NULL || f->made_by == BANK_PROSE) ? f : NULL;
+    return f->name != NULL && f->from != NULL && (f->source != NULL || f->made_by == BANK_PROSE) ? f : NULL;
 }
 
 /* Where the deck is read: the fault that is open, and its edit so far. */
@@ -147,11 +148,23 @@ struct reader {
     struct lines old, new;
 };
 
+/* Remember the lines that an edit put in. */
+static int mark(struct bank_entry *f, const struct lines *new)
+{
+    size_t had = f->marks != NULL ? strlen(f->marks) : 0;
+    char *marks = realloc(f->marks, had + new->len + 2);
+    if (marks == NULL) return -1;
+    snprintf(marks + had, new->len + 2, "%s%s", had > 0 ? "\n" : "", new->text);
+    f->marks = marks;
+    return 0;
+}
+
 static int end_edit(struct reader *r)
 {
     int status = 0;
     if (r->old.len > 0 || r->new.len > 0 || r->old.cut || r->new.cut)
         status = r->old.len == 0 || r->fault == NULL || r->fault->source == NULL ? -1 : apply(&r->fault->source, &r->old, &r->new);
+    if (status == 0 && r->new.len > 0) status = mark(r->fault, &r->new);
     r->old = r->new = (struct lines){ .len = 0 };
     return status;
 }
@@ -226,7 +239,7 @@ void bank_close(struct bank *b)
 {
     if (b == NULL) return;
     for (size_t i = 0; i < b->right_count; i++) free(b->right[i].name), free(b->right[i].source);
-    for (size_t i = 0; i < b->fault_count; i++) free(b->faults[i].name), free(b->faults[i].source);
+    for (size_t i = 0; i < b->fault_count; i++) free(b->faults[i].name), free(b->faults[i].source), free(b->faults[i].from), free(b->faults[i].marks);
     free(b->right);
     free(b->faults);
     free(b->workload);

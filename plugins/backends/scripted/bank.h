@@ -22,6 +22,8 @@ struct bank_entry {
     char *name;   /* file name, or the fault's name */
     char *source; /* NULL for BANK_PROSE */
     int made_by;  /* BANK_* */
+    char *from;   /* faults: the file it is made from; "" for BANK_PROSE */
+    char *marks;  /* faults: the lines its edits put in, by newlines; NULL: none */
 };
 
 struct bank {

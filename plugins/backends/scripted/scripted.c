@@ -7,9 +7,13 @@
  * The share is dealt, not drawn: of every 12 lanes of a cell, `fault_rate` x 12 get
  * the next faults of the workload's deck, at places that the cell's seed
  * permutes.  So a run of any size shows the faults in proportion, and one of
- * four workloads with 12 samples each shows every one of them.  What a reply says
- * is a function of (cell seed, lane, call seed) and the prompt alone. */
+ * four workloads with 12 samples each shows every one of them.  Told by the
+ * feedback in a prompt what is wrong, it mends a seeded share of what it
+ * recognises (mend.h).  What a reply says is a function of (cell seed, lane, turn,
+ * call seed) and the prompt alone. */
 #include "bank.h"
+#include "compose.h"
+#include "mend.h"
 
 #include <jaxbench/backend.h>
 
@@ -23,13 +27,15 @@
 #define MAX_BANKS 64
 
 struct config {
-    double fault_rate;
+    double fault_rate, mend_rate;
     const char *bank;
 };
 
 static const jb_option options[] = {
     { .struct_size = sizeof(jb_option), .type = JB_OPT_FLOAT, .offset = offsetof(struct config, fault_rate), .name = "fault_rate",
       .def = "0.5", .min = 0, .max = 1, .help = "Share of the replies that carry a fault." },
+    { .struct_size = sizeof(jb_option), .type = JB_OPT_FLOAT, .offset = offsetof(struct config, mend_rate), .name = "mend_rate",
+      .def = "0.7", .min = 0, .max = 1, .help = "Share of the faults it recognises in the feedback that it mends; the rest it replies to as if it had not been told." },
     { .struct_size = sizeof(jb_option), .type = JB_OPT_PATH, .offset = offsetof(struct config, bank), .name = "bank",
       .help = "Folder of kernels; default: the one that comes with this plugin." },
 };
@@ -86,18 +92,7 @@ static int create(const jb_host *host, const void *config, void **out, jb_error 
     return 0;
 }
 
-/* ---- numbers from a seed ------------------------------------------------------ */
-
-/* SplitMix64 (Steele, Lea, Flood 2014): a bijective mixer, so equal seeds give equal replies. */
-static uint64_t mix(uint64_t *state)
-{
-    uint64_t z = *state += 0x9E3779B97F4A7C15u;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return z ^ z >> 31;
-}
-
-static size_t pick(uint64_t *state, size_t count) { return count ? (size_t)(mix(state) % count) : 0; }
+/* ---- the deal ------------------------------------------------------------------ */
 
 /* Place of `lane` in its deal: a permutation of 0..DEAL-1 from the cell's seed. */
 static unsigned place_in_deal(uint64_t cell_seed, uint64_t lane)
@@ -112,76 +107,6 @@ static unsigned place_in_deal(uint64_t cell_seed, uint64_t lane)
         order[j] = x;
     }
     return order[lane % DEAL];
-}
-
-/* ---- text ---------------------------------------------------------------------- */
-
-/* A string that grows; once an allocation failed it takes no more. */
-struct text {
-    char *ptr;
-    size_t len, cap;
-    int failed;
-};
-
-static void put(struct text *t, const char *s, size_t n)
-{
-    if (t->failed) return;
-    if (t->len + n + 1 > t->cap) {
-        size_t cap = 2 * (t->len + n + 1) + 1024;
-        char *p = realloc(t->ptr, cap);
-        if (p == NULL) {
-            t->failed = 1;
-            return;
-        }
-        t->ptr = p;
-        t->cap = cap;
-    }
-    memcpy(t->ptr + t->len, s, n);
-    t->len += n;
-    t->ptr[t->len] = '\0';
-}
-
-static void puts_text(struct text *t, const char *s) { put(t, s, strlen(s)); }
-
-/* The source with every <<a|b|c>> decided. */
-static void put_source(struct text *t, const char *s, uint64_t *state)
-{
-    for (const char *open; (open = strstr(s, "<<"));) {
-        const char *close = strstr(open, ">>");
-        if (!close) break;
-        size_t choices = 1, at;
-        for (const char *p = open; p < close; p++) choices += *p == '|';
-        put(t, s, (size_t)(open - s));
-        at = pick(state, choices);
-        const char *p = open + 2;
-        while (at--) p += strcspn(p, "|") + 1;
-        put(t, p, strcspn(p, "|>"));
-        s = close + 2;
-    }
-    puts_text(t, s);
-}
-
-/* One line of a text file of the bank, by seed. */
-static void put_line(const struct backend *b, struct text *t, const char *file, uint64_t *state)
-{
-    char *all = bank_read(b->dir, file);
-    size_t lines = 0;
-    if (!all) return;
-    for (const char *s = all; *s; s++) lines += *s == '\n';
-    size_t at = pick(state, lines);
-    const char *s = all;
-    while (at-- && strchr(s, '\n')) s = strchr(s, '\n') + 1;
-    put(t, s, strcspn(s, "\n"));
-    free(all);
-}
-
-/* Lose the closing parenthesis of the def line: what a model's slip looks like. */
-static void break_syntax(struct text *t)
-{
-    char *def = t->ptr != NULL ? strstr(t->ptr, "def workload(") : NULL, *close = def != NULL ? strstr(def, "):\n") : NULL;
-    if (close == NULL) return;
-    memmove(close, close + 1, strlen(close));
-    t->len--;
 }
 
 /* ---- the reply ------------------------------------------------------------------- */
@@ -214,37 +139,33 @@ static const struct bank *bank_of(struct backend *b, const char *workload, jb_er
     return b->banks[b->bank_count++];
 }
 
-/* Which entry of the bank this call gets, and the fault it carries (BANK_EDIT also for none). */
+/* Which entry of the bank a call gets that is told nothing.  Every turn is a deal of its own. */
 static const struct bank_entry *deal(const struct backend *b, const struct bank *bank, const jb_request *req, uint64_t *state)
 {
-    uint64_t lane = JB_HAS(req, jb_request, cell_seed) ? req->lane + req->turn : mix(state);
-    uint64_t cell = JB_HAS(req, jb_request, cell_seed) ? req->cell_seed : 0;
-    unsigned faults = (unsigned)lround(b->config->fault_rate * DEAL), place = place_in_deal(cell, lane);
-    if (place < faults && bank->fault_count) return &bank->faults[(lane / DEAL * faults + place) % bank->fault_count];
+    int keyed = JB_HAS(req, jb_request, cell_seed);
+    uint64_t lane = keyed ? req->lane : mix(state), turn = keyed ? req->turn : 0, cell = keyed ? req->cell_seed : 0;
+    unsigned faults = (unsigned)lround(b->config->fault_rate * DEAL), place = place_in_deal(cell ^ turn * 0xBF58476D1CE4E5B9u, lane);
+    if (place < faults && bank->fault_count) return &bank->faults[((lane / DEAL + turn) * faults + place) % bank->fault_count];
     return &bank->right[pick(state, bank->right_count)];
 }
 
-static void compose(const struct backend *b, const struct bank_entry *e, uint64_t *state, struct text *t)
+/* The kernel that the fault is a slip of; any right one for a reply that had none. */
+static const struct bank_entry *mended(const struct bank *bank, const struct bank_entry *fault, uint64_t *state)
 {
-    if (e->made_by == BANK_PROSE) {
-        put_line(b, t, "prose.txt", state);
-        puts_text(t, "\n");
-        return;
-    }
-    put_line(b, t, "intro.txt", state);
-    puts_text(t, "\n\n```python\n");
-    size_t code = t->len;
-    put_source(t, e->source, state);
-    if (e->made_by == BANK_SYNTAX) break_syntax(t);
-    if (e->made_by == BANK_CUT_OFF) { /* the output limit was reached inside the code */
-        if (t->failed) return;
-        t->len = code + (t->len - code) * 3 / 5;
-        t->ptr[t->len] = '\0';
-        return;
-    }
-    puts_text(t, "```\n\n");
-    put_line(b, t, "outro.txt", state);
-    puts_text(t, "\n");
+    for (size_t i = 0; i < bank->right_count; i++)
+        if (strcmp(bank->right[i].name, fault->from) == 0) return &bank->right[i];
+    return &bank->right[pick(state, bank->right_count)];
+}
+
+/* Which entry answers the prompt: right ones stay right, of the faults that are recognised a share is mended. */
+static const struct bank_entry *choose(const struct backend *b, const struct bank *bank, const jb_request *req, uint64_t *state)
+{
+    struct told told;
+    if (!mend_read(req, &told)) return deal(b, bank, req, state);
+    if (told.correct) return &bank->right[pick(state, bank->right_count)];
+    const struct bank_entry *fault = mend_recognise(&told, bank);
+    int lucky = (double)(mix(state) >> 11) * 0x1p-53 < b->config->mend_rate;
+    return fault != NULL && lucky ? mended(bank, fault, state) : deal(b, bank, req, state);
 }
 
 static int complete(void *self, const jb_request *req, jb_reply *out, jb_error *err)
@@ -261,9 +182,9 @@ static int complete(void *self, const jb_request *req, jb_reply *out, jb_error *
             *err = why;
             return why.code ? why.code : JB_EINTERNAL;
         }
-        if (bank) entry = deal(b, bank, req, &state);
+        if (bank) entry = choose(b, bank, req, &state);
     }
-    if (entry) compose(b, entry, &state, &t);
+    if (entry) compose(b->dir, entry, &state, &t);
     else puts_text(&t, "I have no kernel for this workload: the scripted backend knows only what is in its bank.\n");
     char *copy = t.failed ? NULL : b->arena->alloc(b->host, t.len + 1);
     if (!copy) {

@@ -4,6 +4,8 @@
  * workloads get prose; and the bank's reader refuses banks that have drifted. */
 #include "scripted.c"
 #include "bank.c"
+#include "compose.c"
+#include "mend.c"
 
 #include "core/base/error.h"
 #include "core/evaluate/extract.h"
@@ -368,7 +370,7 @@ START_TEST(an_arena_without_room_is_an_error)
     arena_empty = 0;
     close_backend(&s);
     const jb_host bare = { .struct_size = sizeof bare, .ctx = memory, .service = service };
-    struct config c = { 0.5, BANK };
+    struct config c = { .fault_rate = 0.5, .bank = BANK };
     void *self = &c;
     ck_assert_int_eq(ops.create(&bare, &c, &self, &err), JB_EABI);
     ck_assert_ptr_eq(self, &c);

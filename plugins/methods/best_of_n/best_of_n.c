@@ -103,8 +103,10 @@ static int on_event(void *self, const jb_event *event, jb_error *err)
     return finish_when_idle(m, err);
 }
 
+static int64_t samples(const void *config) { return ((const struct config *)config)->samples; }
+
 static const jb_method_ops ops = {
-    .struct_size = sizeof ops, .create = create, .destroy = destroy, .start = start, .on_event = on_event,
+    .struct_size = sizeof ops, .create = create, .destroy = destroy, .start = start, .on_event = on_event, .samples = samples,
 };
 
 static const jb_component component = {

@@ -321,7 +321,7 @@ START_TEST(the_prompt_renders_from_the_documented_facts)
         cJSON_AddStringToObject(facts, FACTS[i], value);
     }
     err = (jb_error)JB_ERROR_INIT;
-    int status = jb_template_render_file(JB_SOURCE_DIR "/plugins/methods/best_of_n/prompt.md", NULL, 0, facts, &text, &err);
+    int status = jb_template_render_file(JB_SOURCE_DIR "/plugins/methods/common/prompt.md", NULL, 0, facts, &text, &err);
     ck_assert_msg(status == 0, "%s %s", err.message, err.where);
     for (size_t i = 0; i < sizeof FACTS / sizeof *FACTS; i++) {
         char value[64];
