@@ -121,6 +121,6 @@ void jb_cli_table_free(jb_cli_table *t);                                 /* with
 /* The verbs, each in its own file. */
 extern const jb_cli_verb jb_verb_doctor, jb_verb_list, jb_verb_show, jb_verb_clean, jb_verb_validate, jb_verb_plugin;
 extern const jb_cli_verb jb_verb_run, jb_verb_resume, jb_verb_eval, jb_verb_report;
-extern const jb_cli_verb jb_verb_plan, jb_verb_status, jb_verb_stop, jb_verb_init, jb_verb_export, jb_verb_completion;
+extern const jb_cli_verb jb_verb_plan, jb_verb_status, jb_verb_stop, jb_verb_init, jb_verb_export, jb_verb_completion, jb_verb_judge;
 
 #endif

@@ -9,7 +9,7 @@
 static const jb_cli_verb *const VERBS[] = {
     &jb_verb_run,  &jb_verb_resume,   &jb_verb_eval,  &jb_verb_report, &jb_verb_list,
     &jb_verb_show, &jb_verb_validate, &jb_verb_doctor, &jb_verb_plugin, &jb_verb_clean,
-    &jb_verb_plan, &jb_verb_status,   &jb_verb_stop,  &jb_verb_init,   &jb_verb_export,
+    &jb_verb_plan, &jb_verb_status,   &jb_verb_stop,  &jb_verb_judge,  &jb_verb_init,   &jb_verb_export,
     &jb_verb_completion,
 };
 

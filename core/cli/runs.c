@@ -93,6 +93,57 @@ int jb_runs_lock(jb_cli *c, const char *run_dir, jb_lock **out)
     return rc == JB_EPERM ? jb_cli_fail_as(c, JB_EXIT_LOCKED, &err) : jb_cli_fail(c, &err);
 }
 
+/* ---- the study of a run ----------------------------------------------------------------------- */
+
+/* The texts of a JSON array, as pointers into it. */
+static const char *const *texts_of(const cJSON *array, size_t *count)
+{
+    int n = cJSON_GetArraySize(array);
+    const char **texts = jb_alloc_array(n > 0 ? (size_t)n : 1, sizeof *texts);
+    const cJSON *i;
+    *count = 0;
+    cJSON_ArrayForEach(i, array)
+    {
+        if (texts && cJSON_IsString(i)) texts[(*count)++] = i->valuestring;
+    }
+    return texts;
+}
+
+/* What a cell may spend is part of what it is: a method may have seen it. */
+static int refuse_samples(const jb_runs_sets *sets, jb_error *err)
+{
+    for (size_t i = 0; i < sets->made_count; i++) {
+        if (strncmp(sets->made[i], "budget.samples_per_cell=", 24) != 0) continue;
+        jb_err(err, JB_EINVAL, "samples_per_cell can't be changed on resume: it is part of the cells");
+        jb_err_hint(err, "start a new run with it; usd, tokens, calls, compile_s and wall can be changed");
+        err->flags |= JB_ERR_USER;
+        return JB_EINVAL;
+    }
+    return 0;
+}
+
+int jb_runs_read_study(const jb_cli *c, const cJSON *manifest, const jb_registry *registry, const jb_layout *layout, jb_study **out, jb_error *err)
+{
+    const cJSON *kept = jb_json_obj(manifest, "study");
+    const char *text = jb_json_str(kept, "text", NULL), *path = jb_json_str(kept, "path", "study.yaml");
+    if (!text) return jb_err(err, JB_EPARSE, "manifest.json keeps no study");
+    jb_study_options o = { .registry = registry, .suite_root = layout->suite, .limit = jb_json_i64(kept, "limit", 0) };
+    const char *const *set = texts_of(jb_json_obj(kept, "set"), &o.set_count);
+    const char *const *only = texts_of(jb_json_obj(kept, "only"), &o.only_count);
+    jb_runs_sets sets = { 0 };
+    o.only = only;
+    o.prices_text = jb_json_str(jb_json_obj(manifest, "prices"), "text", NULL);
+    int rc = set && only ? jb_runs_sets_read(c, set, o.set_count, &sets, err) : jb_err(err, JB_ENOMEM, "run: out of memory");
+    o.set = (const char *const *)sets.all;
+    o.set_count = sets.count;
+    if (rc == 0) rc = refuse_samples(&sets, err);
+    if (rc == 0) rc = jb_study_parse(text, strlen(text), path, &o, out, err);
+    jb_runs_sets_free(&sets);
+    jb_free((void *)set);
+    jb_free((void *)only);
+    return rc;
+}
+
 /* ---- from the study to the plan --------------------------------------------------------------- */
 
 /* What all cells of one workload share. */

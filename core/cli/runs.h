@@ -24,6 +24,8 @@ void jb_runs_sets_free(jb_runs_sets *sets);
 int jb_runs_lock(jb_cli *c, const char *run_dir, jb_lock **out);
 /* Are the keys of the study's backends there?  Before anything is written. Exit code. */
 int jb_runs_check_keys(jb_cli *c, const jb_study *s);
+/* The study that a run's manifest keeps, read the way `run` read it, with the verb's --budget (if it has one) over it. */
+int jb_runs_read_study(const jb_cli *c, const cJSON *manifest, const jb_registry *registry, const jb_layout *layout, jb_study **out, jb_error *err);
 /* Run all cells in the locked folder, whatever the journal knows already, then
  * write index.sqlite, report.json and (without --no-page) report.html and print
  * the report.  Exit code. */
