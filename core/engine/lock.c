@@ -29,8 +29,8 @@ struct jb_lock { int fd; };
 int jb_lock_take(const char *path, jb_lock **out, jb_error *err)
 {
     char who[160] = "", host[64] = "?";
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0) return io_error(err, "opening the lock", path);
+    int fd = jb_fs_open(path, O_RDWR | O_CREAT, err);
+    if (fd < 0) return fd == JB_EINVAL ? fd : io_error(err, "opening the lock", path);
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         int e = errno;
         if (e == EWOULDBLOCK) {
@@ -90,9 +90,9 @@ int jb_lock_look(const char *path, jb_lock_holder *out, jb_error *err)
 {
     char text[200] = "";
     *out = (jb_lock_holder){ 0 };
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT) return jb_err(err, JB_ENOTFOUND, "no lock %s: nothing ever ran here", path);
-    if (fd < 0) return io_error(err, "opening the lock", path);
+    int fd = jb_fs_open(path, O_RDONLY, err);
+    if (fd == JB_ENOTFOUND) return jb_err(err, JB_ENOTFOUND, "no lock %s: nothing ever ran here", path);
+    if (fd < 0) return fd == JB_EINVAL ? fd : io_error(err, "opening the lock", path);
     out->held = flock(fd, LOCK_SH | LOCK_NB) != 0;
     ssize_t n = pread(fd, text, sizeof text - 1, 0);
     close(fd);
