@@ -121,7 +121,8 @@ int mend_read(const jb_request *req, struct told *out)
 
 /* What a fault looks like from outside: an outcome, a word of the feedback (NULL:
  * any), how far the worst elements are off (TOLD_NOTHING: however).  Several rows
- * of a fault are alternatives; a fault without a row may look like anything. */
+ * of a fault are alternatives; a fault without a row may look like anything, and is
+ * known by its lines alone. */
 static const struct symptom {
     const char *fault, *outcome, *word;
     int worst;
@@ -142,17 +143,17 @@ static const struct symptom {
     { "no-max", "wrong", "outlier", TOLD_FAR },
 };
 
-static int looks_like(const char *fault, const struct told *t)
+static int looks_like(const struct bank_entry *fault, const struct told *t)
 {
     int rows = 0;
     for (size_t i = 0; i < sizeof SYMPTOMS / sizeof *SYMPTOMS; i++) {
         const struct symptom *s = &SYMPTOMS[i];
-        if (strcmp(s->fault, fault) != 0) continue;
+        if (strcmp(s->fault, fault->name) != 0) continue;
         rows++;
         if (strcmp(s->outcome, t->outcome) != 0 || (s->word != NULL && !holds(t->words, s->word))) continue;
         if (s->worst == TOLD_NOTHING || t->worst == TOLD_NOTHING || s->worst == t->worst) return 1;
     }
-    return rows == 0;
+    return rows == 0 && fault->marks != NULL;
 }
 
 /* Is `s` (n bytes) the line of the bank, whatever its <<a|b>> were decided to? */
@@ -196,7 +197,7 @@ const struct bank_entry *mend_recognise(const struct told *t, const struct bank 
 {
     for (size_t i = 0; i < b->fault_count; i++) {
         const struct bank_entry *f = &b->faults[i];
-        if (looks_like(f->name, t) && (f->made_by != BANK_EDIT || has_marks(t->source, f->marks))) return f;
+        if (looks_like(f, t) && (f->made_by != BANK_EDIT || has_marks(t->source, f->marks))) return f;
     }
     return NULL;
 }
