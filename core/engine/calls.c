@@ -409,8 +409,11 @@ int64_t jb_calls_timeout_ms(const jb_engine *e)
     if (!k) return -1;
     int64_t now = jb_calls_now_ms(), first = INT64_MAX, wait = jb_http_timeout_ms(k->http);
     if (wait >= 0) first = now + wait;
-    for (size_t i = 0; i < k->count; i++)
-        if (!k->list[i]->tag && k->list[i]->due_ms < first) first = k->list[i]->due_ms;
+    for (size_t i = 0; i < k->count; i++) {
+        const jb_call *call = k->list[i];
+        int64_t gate = call->cell->gate->next_ms, due = call->due_ms > gate ? call->due_ms : gate; /* a closed gate is no reason to hurry */
+        if (!call->tag && due < first) first = due;
+    }
     for (size_t i = 0; i < k->gate_count; i++)
         if (k->gates[i].next_ms > now && k->gates[i].next_ms < first) first = k->gates[i].next_ms;
     return first == INT64_MAX ? -1 : first > now ? first - now : 0;

@@ -19,6 +19,7 @@ import json
 import pathlib
 import re
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -243,19 +244,24 @@ class FaultServer(http.server.ThreadingHTTPServer):
     request_queue_size = 64
 
     def __init__(self, fault=None, times=None, key=KEY, delay=0.0, retry_after="1", redirect="", prose=False,
-                 port=0):
+                 port=0, certificate=None):
         super().__init__(("127.0.0.1", port), Handler)
         if fault is not None and not hasattr(Handler, "fault_" + fault):
             raise ValueError("unknown fault %r" % fault)
         self.fault, self.times, self.key, self.delay = fault, times, key, delay
         self.retry_after, self.redirect, self.prose = retry_after, redirect, prose
+        self.scheme = "https" if certificate else "http"
+        if certificate:  # (certificate file, key file)
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*certificate)
+            self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
         self.requests, self.ended, self.busy, self.most_busy = [], 0, 0, 0
         self.guard, self.stopping = threading.Lock(), threading.Event()
         self.thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
 
     @property
     def url(self):
-        return "http://127.0.0.1:%d/v1" % self.server_address[1]
+        return "%s://127.0.0.1:%d/v1" % (self.scheme, self.server_address[1])
 
     def note(self, handler, body):
         with self.guard:

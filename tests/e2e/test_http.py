@@ -9,6 +9,7 @@ import pathlib
 import random
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -183,6 +184,22 @@ class Faults(Http):
             self.assertRegex(done.err, "backend srv.*JB_E2E_KEY is not set")
             self.assertFalse(self.run_dir.exists())
             self.assertEqual(server.requests, [])
+
+    @unittest.skipUnless(shutil.which("openssl"), "no openssl to make a certificate with")
+    def test_a_certificate_nobody_vouches_for_gets_no_key(self):
+        files = (self.root / "cert.pem", self.root / "cert.key")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1", "-addext",
+                        "subjectAltName=IP:127.0.0.1", "-out", str(files[0]), "-keyout", str(files[1])], check=True, stderr=subprocess.DEVNULL)
+        with FaultServer(prose=True, certificate=files) as server:
+            study = self.study(server.url)
+            done = self.go(study)
+            self.assertEqual(done.code, 4, done)
+            self.assertRegex(done.err, "TLS failed: .*certificate")
+            self.assertEqual(server.requests, [])
+            trusting = dict(key_environment(), CURL_CA_BUNDLE=str(files[0]))
+            done = jaxbench("resume", self.run_dir, cwd=self.root, env=trusting)  # the control: one that is vouched for
+            self.assertEqual(done.code, 0, done)
+            self.assertEqual(len(server.requests), SAMPLES)
 
     def test_what_heals_is_only_a_delay(self):
         for fault in ("rate_limit", "rate_limit_date", "server_error", "cut", "empty", "invalid_json"):

@@ -117,6 +117,41 @@ START_TEST(every_supported_key)
 }
 END_TEST
 
+/* How backends are asked: per backend, and for all of them; no part of what the study is. */
+START_TEST(limits_timeouts_and_patience)
+{
+    char *limited = fixture_edit(STUDY, "{name: b, use: plain}", "{name: b, use: plain, limits: {rpm: 200, tpm: 90000, in_flight: 3}, timeouts: {first_byte: 2m, idle: 500ms}}");
+    char *text = jb_asprintf("%son_error: {infra_retries: 1, call_retries: 7, backoff: 250ms, retry_after_max: 5m}\n", limited);
+    jb_study *plain = good(STUDY, NULL), *s = good(text, NULL);
+    const jb_call_limits *a = &s->backends[0].calls, *b = &s->backends[1].calls, defaults = JB_CALL_LIMITS_DEFAULT;
+    ck_assert_int_eq(a->rate.in_flight, defaults.rate.in_flight);
+    ck_assert_int_eq(a->rate.rpm, 0);
+    ck_assert_int_eq(b->rate.rpm, 200);
+    ck_assert_int_eq(b->rate.tpm, 90000);
+    ck_assert_int_eq(b->rate.in_flight, 3);
+    ck_assert_int_eq(b->timeouts.first_byte_ms, 120000);
+    ck_assert_int_eq(b->timeouts.idle_ms, 500);
+    ck_assert_int_eq(b->timeouts.connect_ms, defaults.timeouts.connect_ms);
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert_int_eq(s->backends[i].calls.retry.retries, 7);
+        ck_assert_int_eq(s->backends[i].calls.retry.backoff_ms, 250);
+        ck_assert_int_eq(s->backends[i].calls.retry.retry_after_max_ms, 300000);
+        ck_assert_int_eq(plain->backends[i].calls.retry.retries, defaults.retry.retries);
+    }
+    ck_assert_int_eq(s->infra_retries, 1);
+    ck_assert_str_eq(s->cells[0].key, plain->cells[0].key);
+    jb_study_free(s);
+    jb_free(text);
+    text = jb_asprintf("%son_error: {infra_retries: 0}\n", STUDY); /* one number for both, unless calls have their own */
+    s = good(text, NULL);
+    ck_assert_int_eq(s->backends[0].calls.retry.retries, 0);
+    jb_study_free(s);
+    jb_study_free(plain);
+    jb_free(text);
+    free(limited);
+}
+END_TEST
+
 START_TEST(the_canonical_form_is_stable_and_blind_to_slots)
 {
     static const char *const one[] = { "executor.slots=1" }, *const four[] = { "executor.slots=4" }, *const seed[] = { "seed=8" };
@@ -303,6 +338,14 @@ static const struct { const char *from, *to; int status, line; const char *messa
     { "seed: 7", "prices: p.yaml", JB_ENOTFOUND, 3, "p.yaml", "docs/budget.md" },
     { "seed: 7", "on_error: {infra_retries: -1}", JB_EINVAL, 3, "infra_retries must be 0", "" },
     { "seed: 7", "on_error: {stop_after_infra_share: 2}", JB_EINVAL, 3, "0 (never) to 1", "" },
+    { "seed: 7", "on_error: {call_retries: -1}", JB_EINVAL, 3, "on_error.call_retries must be 0 to 100", "" },
+    { "seed: 7", "on_error: {backoff: 3}", JB_EINVAL, 3, "on_error.backoff must be a duration such as", "" },
+    { "seed: 7", "on_error: {backof: 3s}", JB_EINVAL, 3, "unknown key \"backof\"", "\"backoff\"" },
+    { "use: plain}", "use: plain, limits: {rpms: 3}}", JB_EINVAL, 11, "unknown key \"rpms\"", "\"rpm\"" },
+    { "use: plain}", "use: plain, limits: {in_flight: 0}}", JB_EINVAL, 11, "limits.in_flight must be 1 to 1000, not 0", "" },
+    { "use: plain}", "use: plain, timeouts: {idle: 0ms}}", JB_EINVAL, 11, "timeouts.idle must be 1 to", "" },
+    { "use: plain}", "use: plain, timeouts: 3}", JB_EINVAL, 11, "timeouts must be a mapping", "" },
+    { "samples: 4}", "samples: 4, limits: {rpm: 3}}", JB_EINVAL, 7, "limits", "" }, /* of backends, not of methods */
     { "seed: 7", "on_error: [1]", JB_EINVAL, 3, "on_error must be a mapping", "" },
     { "seed: 7", "seed: &a 1\nname2: *a", JB_EPARSE, 3, "anchors and aliases", "" },
     { "seed: 7", "seed: !!int 1", JB_EPARSE, 3, "tags", "" },
@@ -470,6 +513,7 @@ int main(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, cells_are_crossed);
     tcase_add_test(t, every_supported_key);
+    tcase_add_test(t, limits_timeouts_and_patience);
     tcase_add_test(t, the_canonical_form_is_stable_and_blind_to_slots);
     tcase_add_loop_test(t, set_reaches_every_kind_of_key, 0, sizeof sets / sizeof *sets);
     tcase_add_test(t, later_sets_win);

@@ -137,10 +137,17 @@ static int read_choice(const keeper *k, const cJSON *doc, const cJSON *choice, j
     return rc;
 }
 
+static int blank(const char *body, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (!strchr(" \t\r\n", body[i]) || !body[i]) return 0;
+    return 1;
+}
+
 int read_answer(const keeper *k, const char *body, size_t len, jb_reply *out)
 {
     int no_memory = 0, rc = 0, stream = looks_like_stream(body, len);
-    if (strspn(body, " \t\r\n") == len) {
+    if (blank(body, len)) {
         fail_with(out, JB_LLM_EMPTY, "the answer has no body");
         return 0;
     }

@@ -292,14 +292,15 @@ END_TEST
 START_TEST(damaged_answers)
 {
     static const char *const WHOLE[] = {
+        " \n\r\n\t  ",
         PIECE("he") "\n\n" PIECE("llo") "\n\n" LAST "\n\n" USAGE "\n\ndata: [DONE]\n\n",
         "{\"model\":\"m\",\"choices\":[{\"message\":{\"content\":\"x\\u00e9\\ud83d\\ude00\"},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":1}}",
     };
     unsigned seed = 1;
-    for (size_t w = 0; w < 2; w++) {
+    for (size_t w = 0; w < 3; w++) {
         size_t n = strlen(WHOLE[w]);
         for (size_t cut = 0; cut <= n; cut++) {
-            char *copy = malloc(cut + 1); /* exact, so that a sanitizer sees a read behind it */
+            char *copy = malloc(cut ? cut : 1); /* exact, so that a sanitizer sees a read behind it */
             memcpy(copy, WHOLE[w], cut);
             jb_reply r = decoded(200, copy, cut);
             ck_assert_msg(!r.error_class || r.message[0], "cut at %zu: no message", cut);
