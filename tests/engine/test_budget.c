@@ -6,6 +6,8 @@
 
 #include "core/engine/tally.h"
 
+#include <sys/stat.h>
+
 static fake_run run;
 static jb_amounts budget;
 
@@ -294,6 +296,10 @@ START_TEST(a_lock_says_who_holds_it)
     jb_lock_release(lock);
     ck_assert_int_eq(jb_lock_look(path, &who, &err), 0);
     ck_assert_int_eq(who.held, 0);
+    char fifo[300]; /* opening it for reading would wait for ever */
+    snprintf(fifo, sizeof fifo, "%s/fifo", fake_root);
+    ck_assert_int_eq(mkfifo(fifo, 0600), 0);
+    ck_assert_int_eq(jb_lock_look(fifo, &who, &err), JB_EINVAL);
     fake_spit(fake_root, "lock", "\xff\x01 nonsense", 11);
     ck_assert_int_eq(jb_lock_look(path, &who, &err), 0);
     ck_assert_int_eq(who.pid, 0);
