@@ -293,13 +293,26 @@ void jb_task_end_inspect(jb_task *t, const jb_child *c)
 
 /* ---- COMPILE ----------------------------------------------------------- */
 
+/* Plain jnp is `not-pallas` whatever the compiler says, which it would take a minute
+ * to say: at full shapes XLA compiles plain code far longer than a kernel. */
+static int is_not_pallas(const jb_task *t)
+{
+    const cJSON *f;
+    cJSON_ArrayForEach(f, jb_json_path(t->record, "stages.inspect.findings"))
+    {
+        if (strcmp(jb_json_str(f, "outcome", ""), "not-pallas") == 0) return 1;
+    }
+    return 0;
+}
+
 int jb_task_start_compile(jb_worker *w, jb_task *t)
 {
     const jb_module *m = jb_task_module(t, jb_task_timed_shape(t), "tpu");
     const char *missing = jb_worker_module_missing(w, "compiler");
     if (jb_task_beyond(t, JB_ST_COMPILE)) return 1;
-    if (jb_task_skipped(t, JB_ST_COMPILE) || m == NULL || missing != NULL) {
-        const char *why = jb_task_skipped(t, JB_ST_COMPILE) ? "skipped on request" : m == NULL ? "no TPU module at the timed shape" : missing;
+    const char *why = jb_task_skipped(t, JB_ST_COMPILE) ? "skipped on request" : m == NULL ? "no TPU module at the timed shape"
+                      : is_not_pallas(t) ? "the candidate is not-pallas: no kernel is left to compile" : missing;
+    if (why != NULL) {
         jb_rec_set(t->record, JB_ST_COMPILE, "skipped", NULL, why, NULL);
         t->step = S_PLAN;
         return 1;
