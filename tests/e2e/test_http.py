@@ -25,7 +25,7 @@ seed: 7
 suites:
   - {use: jaxbench, only: [8p]}
 methods:
-  - {name: bon, use: best_of_n, samples: %(samples)d}
+  - {name: bon, use: %(method)s}
 backends:
   - {name: srv, use: openai, model: %(model)s, base_url: "%(url)s", key_env: JB_E2E_KEY, seed: true, %(backend)s}
 gates: [literature, robust]
@@ -71,9 +71,10 @@ class Http(unittest.TestCase):
         self.root = pathlib.Path(folder.name)
         self.run_dir = self.root / "run"
 
-    def study(self, url, backend="", on_error=QUICK, samples=SAMPLES, model=MODEL):
+    def study(self, url, backend="", on_error=QUICK, samples=SAMPLES, model=MODEL, method=None):
         path = self.root / "study.yaml"
-        path.write_text(STUDY % {"url": url, "backend": backend, "on_error": on_error, "samples": samples, "model": model})
+        path.write_text(STUDY % {"url": url, "backend": backend, "on_error": on_error, "model": model,
+                                 "method": method or "best_of_n, samples: %d" % samples})
         return path
 
     def go(self, study, run_dir=None, env=None):
@@ -338,9 +339,15 @@ class Kill(Http):
         self.assertEqual(sum(e["attempt"] == 2 for e in events(run_dir, "call_send")), in_flight)
 
     def test_kill_at_seeded_moments_then_resume(self):
-        rng = random.Random(20261202)
+        self.kill_at_moments("best_of_n, samples: %d" % self.CALLS, 20261202)
+
+    def test_kill_of_chains_that_are_told_what_came_before(self):
+        self.kill_at_moments("iterative, chains: 3, turns: %d" % (self.CALLS // 3), 20261203)
+
+    def kill_at_moments(self, method, seed):
+        rng = random.Random(seed)
         with FaultServer(prose=True, delay=0.06) as server:
-            study = self.study(server.url, self.BACKEND, samples=self.CALLS)
+            study = self.study(server.url, self.BACKEND, method=method)
             begin = time.monotonic()
             self.assertEqual(self.go(study).code, 0)
             seconds = time.monotonic() - begin
