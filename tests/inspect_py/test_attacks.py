@@ -195,6 +195,19 @@ class Right(unittest.TestCase):
                                   out_specs=pl.BlockSpec((8, N), lambda i: (i, 0)), out_shape=jax.ShapeDtypeStruct((M // 2, N), x.dtype), interpret=interpret)(x, x)
         self.clean(inspect(halves, {"gate": [spec((64, 512))], "full": [spec((1024, 512))]}))
 
+    def test_a_block_that_the_gate_clamps(self):
+        """Rows are numbered by the block, whose size is in the code: 128 at the gate, 256 at full."""
+        def masked(x, interpret=False):
+            M, N = x.shape
+            rows = min(256, M)
+
+            def kernel(x_, o):
+                at = pl.program_id(0) * rows + jax.lax.broadcasted_iota(jnp.int32, (rows, N), 0)
+                o[...] = jnp.where(at < M, x_[...].astype(jnp.float32) * 3, 0).astype(o.dtype)
+            block = pl.BlockSpec((rows, N), lambda i: (i, 0))
+            return pl.pallas_call(kernel, grid=(pl.cdiv(M, rows),), in_specs=[block], out_specs=block, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), interpret=interpret)(x)
+        self.clean(inspect(masked, {"gate": [spec((128, 512))], "full": [spec((1000, 512))]}, lambda inputs: 4 * inputs[0].size))
+
     def test_mean_of_another_length(self):
         def mean(x, interpret=False):
             def kernel(x_, o):

@@ -103,13 +103,15 @@ def other_constant(gate, timed):
 
 def _sizes(gate, timed):
     """Pairs of sizes, at the gate shape and at the timed one: of the axes of inputs and outputs, products of neighbouring
-    axes, and bounds of the grids."""
+    axes, bounds of the grids, and the axes of blocks and scratch buffers, which a small gate axis may clamp."""
     pairs = set()
     for a, b in zip(gate.inputs + list(gate.outputs), timed.inputs + list(timed.outputs)):
         for first, last in itertools.combinations(range(min(len(a.type.dims), len(b.type.dims)) + 1), 2):
             pairs.add((math.prod(a.type.dims[first:last]), math.prod(b.type.dims[first:last])))
     for a, b in zip(gate.kernels, timed.kernels):
         pairs.update(zip(a.grid or (), b.grid or ()))
+        for x, y in zip(a.body.args, b.body.args):
+            pairs.update(zip(x.type.dims, y.type.dims))
     return pairs
 
 
