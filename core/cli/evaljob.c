@@ -56,17 +56,17 @@ static int add_named_sets(jb_eval_job *e, const jb_registry *r, const jb_layout 
     return rc;
 }
 
-static int read_gates(jb_eval_job *e, const jb_registry *r, const jb_layout *l, jb_error *err)
+int jb_eval_read_gates(jb_eval_job *e, const jb_registry *r, const jb_layout *l, jb_error *err)
 {
     size_t n = 0;
     const char *const *given = jb_cli_list(e->cli, "gates", &n);
-    int rc = n ? 0 : add_all_sets(e, r, l, err);
+    int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++) rc = add_named_sets(e, r, l, given[i], err);
-    if (rc == 0 && e->set_count == 0) {
+    if (rc == 0 && n && e->set_count == 0) {
         rc = jb_err(err, JB_EINVAL, "--gates names no set");
         jb_err_hint(err, "`jaxbench list gates` shows them; leave the option out for all");
     }
-    if (rc == 0) e->headline = jb_gateset_name(jb_study_headline(e->sets, e->set_count));
+    if (rc == 0 && n) e->headline = jb_gateset_name(jb_study_headline(e->sets, e->set_count));
     return rc;
 }
 
@@ -201,7 +201,11 @@ int jb_eval_job_read(jb_cli *c, const jb_registry *r, const jb_layout *l, jb_eva
 {
     *out = (jb_eval_job){ .cli = c };
     int rc = open_workload(out, err);
-    if (rc == 0) rc = read_gates(out, r, l, err);
+    if (rc == 0) rc = jb_eval_read_gates(out, r, l, err);
+    if (rc == 0 && out->set_count == 0) {
+        rc = add_all_sets(out, r, l, err);
+        if (rc == 0) out->headline = jb_gateset_name(jb_study_headline(out->sets, out->set_count));
+    }
     if (rc == 0) rc = read_limits(out, err);
     if (rc == 0) rc = read_timers(out, r, err);
     if (rc == 0) rc = open_keep(out, err);

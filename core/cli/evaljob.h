@@ -23,6 +23,8 @@ typedef struct jb_eval_job {
 
 /* JB_EINVAL or JB_ENOTFOUND for what a person mistyped; jb_eval_job_free in every case. */
 int jb_eval_job_read(jb_cli *c, const jb_registry *r, const jb_layout *l, jb_eval_job *out, jb_error *err);
+/* Of that only --gates: sets by name or file, several in one value parted by commas, each once.  No set when it is not given. */
+int jb_eval_read_gates(jb_eval_job *e, const jb_registry *r, const jb_layout *l, jb_error *err);
 void jb_eval_job_free(jb_eval_job *e);
 
 #endif

@@ -3,7 +3,7 @@
  * other gates, for no token.  The run's own verdicts stay as they are. */
 #include "core/base/error.h"
 #include "core/base/mem.h"
-#include "core/cli/internal.h"
+#include "core/cli/evaljob.h"
 #include "core/cli/runs.h"
 #include "core/engine/judge.h"
 #include "core/engine/rundir.h"
@@ -26,15 +26,13 @@ typedef struct asked {
     cJSON *manifest;
     jb_records *records;
     jb_study *study;
-    jb_gateset **sets; /* those opened here */
-    size_t set_count;
+    jb_eval_job gates; /* only the sets of --gates */
     jb_lock *lock;
 } asked;
 
 static void asked_free(asked *a)
 {
-    for (size_t i = 0; i < a->set_count; i++) jb_gateset_free(a->sets[i]);
-    jb_free(a->sets);
+    jb_eval_job_free(&a->gates);
     jb_records_free(a->records);
     jb_study_free(a->study);
     cJSON_Delete(a->manifest);
@@ -42,22 +40,33 @@ static void asked_free(asked *a)
     jb_free(a->run_dir);
 }
 
+/* Modules belong to the workload they were exported for: judged by another version of it they would be somebody else's. */
+static int same_workloads(const asked *a, const jb_registry *registry, const jb_layout *layout, jb_error *err)
+{
+    cJSON *is = jb_rundir_identity(a->study, registry, layout, err), *was = cJSON_CreateObject(), *now = cJSON_CreateObject();
+    int rc = is ? (was && now ? 0 : JB_ENOMEM) : err->code ? err->code : JB_ENOMEM;
+    if (rc == 0 && (!cJSON_AddItemToObject(was, "workloads", cJSON_Duplicate(jb_json_path(a->manifest, "identity.workloads"), 1)) ||
+                    !cJSON_AddItemToObject(now, "workloads", cJSON_DetachItemFromObjectCaseSensitive(is, "workloads"))))
+        rc = JB_ENOMEM;
+    if (rc == JB_ENOMEM) jb_err(err, rc, "judge: out of memory");
+    if (rc == 0) rc = jb_rundir_same_identity(was, now, err);
+    cJSON_Delete(is);
+    cJSON_Delete(was);
+    cJSON_Delete(now);
+    return rc;
+}
+
 static int read_run(jb_cli *c, const jb_registry *registry, const jb_layout *layout, asked *a, jb_error *err)
 {
-    size_t count = 0;
-    const char *const *names = jb_cli_list(c, "gates", &count);
     int rc = jb_rundir_find(c->argv[0], &a->run_dir, err);
     if (rc == 0) {
         a->manifest = jb_rundir_read_manifest(a->run_dir, err);
         rc = a->manifest ? jb_records_load(a->run_dir, &a->records, err) : err->code;
     }
     if (rc == 0) rc = jb_runs_read_study(c, a->manifest, registry, layout, &a->study, err);
-    if (rc == 0) a->sets = jb_alloc_array(count ? count : 1, sizeof *a->sets);
-    if (rc == 0 && !a->sets) rc = jb_err(err, JB_ENOMEM, "judge: out of memory");
-    for (size_t i = 0; rc == 0 && i < count; i++) {
-        rc = jb_study_open_gates(registry, layout->suite, ".", names[i], &a->sets[a->set_count], err);
-        if (rc == 0) a->set_count++;
-    }
+    if (rc == 0) rc = same_workloads(a, registry, layout, err);
+    a->gates.cli = c;
+    if (rc == 0) rc = jb_eval_read_gates(&a->gates, registry, layout, err);
     return rc;
 }
 
@@ -79,7 +88,7 @@ static int print_text(jb_cli *c, const cJSON *o)
         jb_cli_table_row(t, (const char *const[]){ jb_json_str(row, "method", "?"), jb_json_str(row, "backend", ""), was, is });
     }
     int rc = jb_cli_table_print(t, c), shown = 0, all = cJSON_GetArraySize(changes);
-    if (all) fprintf(c->out, "\n%d outcomes change:\n", all);
+    if (all) fprintf(c->out, "\n%d outcome%s change%s:\n", all, all == 1 ? "" : "s", all == 1 ? "s" : "");
     cJSON_ArrayForEach(row, changes)
     {
         if (shown++ == CHANGES_SHOWN) break;
@@ -95,8 +104,8 @@ static int judge(jb_cli *c, const jb_layout *layout, const asked *a, cJSON **out
 {
     const jb_study *s = a->study;
     int live = !c->quiet && isatty(fileno(c->err));
-    jb_gateset *const *sets = a->set_count ? a->sets : s->gates;
-    size_t count = a->set_count ? a->set_count : s->gate_count;
+    jb_gateset *const *sets = a->gates.set_count ? a->gates.sets : s->gates;
+    size_t count = a->gates.set_count ? a->gates.set_count : s->gate_count;
     jb_judge_options o = {
         .run_dir = a->run_dir, .records = a->records, .study = s, .sets = (const jb_gateset *const *)sets, .set_count = count,
         .headline = jb_study_headline(sets, count), .variant = jb_cli_text(c, "variant", NULL), .phase = jb_cli_text(c, "phase", "all"),

@@ -240,7 +240,7 @@ int jb_rundir_same_identity(const cJSON *was, const cJSON *is, jb_error *err)
     differences d = { JB_BUF_INIT(4096), 0 };
     compare(&d, "", was, is);
     if (d.count == 0) return 0;
-    jb_err(err, JB_ESTATE, "resume refused: what the run was begun with has changed: %s%s", d.text.ptr ? d.text.ptr : "?",
+    jb_err(err, JB_ESTATE, "refused: what the run was begun with has changed: %s%s", d.text.ptr ? d.text.ptr : "?",
            d.count > DIFFERENCES_NAMED ? ", ..." : "");
     jb_err_hint(err, "bring back the old version, or start a new run: results of two versions are never merged");
     if (err) err->flags |= JB_ERR_USER;

@@ -50,7 +50,12 @@ def jaxbench(*args, cwd=None, timeout=600, env=None, stdin=subprocess.DEVNULL):
 
 def start(folder, study, run_dir):
     """`jaxbench run` in the background, in a session of its own."""
-    return subprocess.Popen([str(BUILD / "jaxbench"), "run", str(study), "--run-dir", str(run_dir), "--no-page"], cwd=folder,
+    return background(folder, "run", study, "--run-dir", run_dir, "--no-page")
+
+
+def background(folder, *args):
+    """`jaxbench ARGS` in the background, in a session of its own."""
+    return subprocess.Popen([str(BUILD / "jaxbench"), *map(str, args)], cwd=folder,
                             env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                             stderr=subprocess.PIPE, start_new_session=True)
 
