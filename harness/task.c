@@ -41,7 +41,9 @@ static void finish(jb_worker *w, jb_task *t)
     jb_json_set_num(cost, "reference_s", t->reference_s);
     jb_json_set_num(cost, "wall_s", (double)(jb_clock_ns() - t->began_ns) / 1e9);
     if (cJSON_GetObjectItemCaseSensitive(t->record, "timing") == NULL) jb_json_set_str(jb_json_add_obj(t->record, "timing"), "status", "n/a");
-    jb_json_set_str(t->record, "numerics", "interpret");
+    /* Nothing is said of numbers that nobody computed. */
+    const char *checked = jb_rec_status(t->record, JB_ST_CHECK);
+    if (strcmp(checked, "ok") == 0 || strcmp(checked, "fail") == 0) jb_json_set_str(t->record, "numerics", "interpret");
     jb_worker_done(w, t->job, t->record);
     t->done = 1;
 }

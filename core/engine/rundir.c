@@ -83,7 +83,7 @@ static int add_plugin(cJSON *plugins, const jb_registry *r, const jb_component *
     char key[160];
     snprintf(key, sizeof key, "%s/%s", kind_word(c->kind), c->name);
     if (cJSON_GetObjectItemCaseSensitive(plugins, key)) return 0;
-    return jb_json_set_str(plugins, key, f ? f->sha256 : "");
+    return jb_json_set_str(plugins, key, f ? jb_registry_hash(r, f) : "");
 }
 
 static int add_named(cJSON *plugins, const jb_registry *r, const char *kind, const char *name, jb_error *err)
@@ -91,6 +91,16 @@ static int add_named(cJSON *plugins, const jb_registry *r, const char *kind, con
     const jb_component *c;
     int rc = jb_registry_find(r, kind, name, &c, err);
     return rc ? rc : add_plugin(plugins, r, c);
+}
+
+/* A template is text; what CMake leaves beside it in a build tree is none. */
+static int is_template(const char *name)
+{
+    static const char *const suffixes[] = { ".md", ".txt", ".yaml", ".json" };
+    size_t n = strlen(name);
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
+        if (n > strlen(suffixes[i]) && strcmp(name + n - strlen(suffixes[i]), suffixes[i]) == 0) return 1;
+    return 0;
 }
 
 static int add_templates(cJSON *templates, const jb_study_part *m, jb_error *err)
@@ -103,7 +113,7 @@ static int add_templates(cJSON *templates, const jb_study_part *m, jb_error *err
         char *path = jb_fs_join(m->data_dir, names[i]);
         snprintf(key, sizeof key, "%.100s/%.200s", m->component->name, names[i]);
         if (!path) rc = JB_ENOMEM;
-        else if (!jb_fs_is_dir(path) && !cJSON_GetObjectItemCaseSensitive(templates, key)) {
+        else if (is_template(names[i]) && !jb_fs_is_dir(path) && !cJSON_GetObjectItemCaseSensitive(templates, key)) {
             rc = jb_hash_file(path, hash, err);
             if (rc == 0) rc = jb_json_set_str(templates, key, hash);
         }

@@ -77,6 +77,9 @@ def vmem_reserved(executable):
 def refused(bad, note=""):
     """The stage of a module that the compiler refused with `bad`."""
     reason, error = errors.describe(bad)
+    if reason.endswith(":"):  # "E1001: CompileTimeScopedVmemOom:" names the kind of error; what happened is on the next line
+        lines = [line for line in str(bad).splitlines() if line.strip()]
+        reason = errors.one_line(" ".join([reason] + lines[1:2]))
     stage = {"status": "fail", "outcome": "compile-error", "reason": _status_off(reason), "error": errors.cap(note + error)}
     wanted = vmem_used(str(bad))
     if wanted is not None:

@@ -90,12 +90,16 @@ def conclude(job, shapes, analyses):
             found.append(f.finding("shape-specialised", "inconclusive", "module %s is missing, so nothing ties %s to what was checked"
                                    % (name, main_.module.name)))
     _data(found, main_shape, tpu, shapes)
-    tied = _link(shapes, checked, main_shape, tpu, cpu)
+    if note and note["id"] == "not-pallas" and not main_.live_kernels:  # nothing is there to tie
+        tied = link.Verdict()
+        tied.say(link.UNPROVEN, "%s has no kernel" % main_.module.name)
+    else:
+        tied = _link(shapes, checked, main_shape, tpu, cpu)
     if tied.status == link.MISMATCH:
         found.append(f.finding("link-mismatch", "suspicious", tied.detail))
     elif tied.status == link.DOUBTFUL:
         found.append(f.finding("link-doubtful", "inconclusive", tied.detail))
-    elif tied.status == link.UNPROVEN:
+    elif tied.status == link.UNPROVEN and main_.live_kernels:
         found.append(f.finding("link-unproven", "", tied.detail))
     found.sort(key=lambda note: ORDER.index(note["outcome"]))
     return {"status": "ok", "findings": found, "kernels": len(main_.live_kernels),

@@ -195,19 +195,24 @@ class Run(unittest.TestCase):
             self.assertEqual(done.code, 2, done)
             self.assertFalse((run_dir / "journal.jsonl").exists(), "a run was begun over another's candidates")
 
-    def test_a_changed_worker_is_refused(self):
+    def test_what_changed_is_refused(self):
         run_dir = self.copy("worker")
         path = run_dir / "manifest.json"
         manifest = json.loads(path.read_text())
-        self.assertEqual({"jaxbench-worker", "jaxbench_harness"}, set(manifest["identity"]["worker"]))
-        for name, was in list(manifest["identity"]["worker"].items()):
-            with self.subTest(name=name):
-                manifest["identity"]["worker"][name] = "0" * 64
-                path.write_text(json.dumps(manifest))
-                done = jaxbench("resume", run_dir)
-                self.assertEqual(done.code, 2, done)
-                self.assertRegex(done.err, r"worker %s \(was 0{12}, is %s\)" % (name, was[:12]))
-                manifest["identity"]["worker"][name] = was
+        identity = manifest["identity"]
+        self.assertEqual({"jaxbench-worker", "jaxbench_harness"}, set(identity["worker"]))
+        self.assertEqual(["best_of_n/prompt.md"], list(identity["templates"]))
+        self.assertLessEqual({"method/best_of_n", "backend/scripted", "checker/error_ratio", "executor/local"}, set(identity["plugins"]))
+        for part in ("worker", "templates", "plugins"):
+            for name, was in list(identity[part].items()):
+                with self.subTest(part=part, name=name):
+                    self.assertRegex(was, "^[0-9a-f]{64}$")
+                    identity[part][name] = "0" * 64
+                    path.write_text(json.dumps(manifest))
+                    done = jaxbench("resume", run_dir)
+                    self.assertEqual(done.code, 2, done)
+                    self.assertRegex(done.err, r"%s %s \(was 0{12}, is %s\)" % (part, name, was[:12]))
+                    identity[part][name] = was
 
     def test_a_changed_workload_is_refused(self):
         run_dir = self.root / "changed"

@@ -47,7 +47,7 @@ class Compile(unittest.TestCase):
         for name, kind, error, seconds in rows:
             with self.subTest(kernel=name):
                 self.assertEqual((kind, error), ("TPU v6 lite", ""))
-                self.assertLess(seconds, 60)
+                self.assertLess(seconds, 300)  # the compile stage's limit
 
 
 if __name__ == "__main__":
