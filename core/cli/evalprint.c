@@ -109,7 +109,8 @@ static void stage_facts(jb_cli *c, const cJSON *s)
     if (coverage[0]) fprintf(c->out, "coverage %s, link %s", coverage, link[0] ? link : "none");
     double share = jb_json_num(jb_json_obj(s, "flops"), "share", -1);
     if (share >= 0) fprintf(c->out, ", %.1f %% of the FLOPs in kernels", 100.0 * share);
-    if (jb_json_i64(s, "trials", 0)) fprintf(c->out, "%lld trials", (long long)jb_json_i64(s, "trials", 0));
+    const long long trials = (long long)jb_json_i64(s, "trials", 0);
+    if (trials) fprintf(c->out, "%lld trial%s", trials, trials == 1 ? "" : "s");
     fputs("\n", c->out);
     cJSON_ArrayForEach(f, jb_json_obj(s, "flags"))
     {
@@ -194,7 +195,7 @@ static void print_gates(jb_cli *c, const cJSON *gates)
             print_number(c, k, "score");
             fputs(", threshold ", c->out);
             print_number(c, k, "threshold");
-            fputs(" ", c->out);
+            fputs("; ", c->out);
             escaped(c, jb_json_str(k, "reason", ""));
         }
         fputs("\n", c->out);

@@ -125,6 +125,15 @@ static void print_head(const page *p, const cJSON *r)
     if (!jb_json_bool(r, "ranked", 1)) fprintf(p->out, "%sTiny shapes test the program itself: nothing here is a ranking.%s\n", mark(p, 'y'), mark(p, '0'));
 }
 
+/* Cells whose best still waits for its final rows: a run that was interrupted. */
+static int64_t waiting_cells(const cJSON *r)
+{
+    const cJSON *cell;
+    int64_t n = 0;
+    cJSON_ArrayForEach(cell, jb_json_obj(r, "cells")) n += strcmp(jb_json_str(jb_json_obj(cell, "best"), "final_rows", ""), "not run") == 0;
+    return n;
+}
+
 static void print_methods(const page *p, const cJSON *r)
 {
     static const char *const heads[] = { "method", "backend", "workloads solved", "correct per sample, Wilson 95 %", "left out", "samples" };
@@ -145,6 +154,8 @@ static void print_methods(const page *p, const cJSON *r)
     heading(p, "Leaderboard");
     print_table(p, &t);
     if (jb_json_bool(r, "final_rows", 0)) fputs("  solved: a candidate is ok and passes the final rows, whose draws the loop never saw\n", p->out);
+    int64_t waiting = waiting_cells(r);
+    if (waiting) fprintf(p->out, "  %lld cell%s an ok candidate whose final rows are not run yet: not counted as solved\n", (long long)waiting, waiting == 1 ? " has" : "s have");
 }
 
 static void best_text(const cJSON *cell, char *buf, size_t n)
@@ -209,6 +220,7 @@ static void print_stages(const page *p, const cJSON *r)
     }
     heading(p, "Stages");
     print_table(p, &t);
+    fputs("  ok: the stage was done; what it found against a candidate is in the last column\n", p->out);
     jb_buf all = JB_BUF_INIT(4096);
     list_counts(&all, jb_json_obj(r, "outcomes"));
     fputs("  outcomes: ", p->out);
