@@ -401,5 +401,65 @@ class Kill(Http):
         self.assert_no_key()
 
 
+class LostWorkers(Kill):
+    """Kill -9 of the worker, its fork server or one of their children while an `iterative` run over HTTP goes on."""
+
+    ON_ERROR = QUICK + ", infra_retries: 20, stop_after_infra_share: 0"
+    RUNS, KILLS = 4, 5
+
+    # Only what this class adds; Kill's own tests run there.
+    test_kill_at_seeded_moments_then_resume = test_kill_of_chains_that_are_told_what_came_before = None
+    test_an_interrupt_waits_for_paid_replies = test_an_abort_leaves_no_core_and_no_key = None
+
+    @staticmethod
+    def descendants(pid):
+        """Pids below `pid`, oldest first."""
+        parents = {}
+        for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = stat.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            parents.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+        found = [pid]
+        for one in found:
+            found += sorted(parents.get(one, []))
+        return found[1:]
+
+    def test_kill_of_workers_and_executors(self):
+        rng = random.Random(20261204)
+        with FaultServer(delay=0.02) as server:
+            study = self.study(server.url, on_error=self.ON_ERROR, method="iterative, chains: 2, turns: 2, stop_on: budget")
+            begin = time.monotonic()
+            self.assertEqual(self.go(study).code, 0)
+            seconds = time.monotonic() - begin
+            whole, killed = archive(self.run_dir), 0
+            self.assertEqual(whole[1]["outcomes"], {"ok": 4})
+            for number in range(self.RUNS):
+                run_dir = self.root / ("lost-%d" % number)
+                server.requests.clear()
+                process = self.start(study, run_dir)
+                for _ in range(self.KILLS):
+                    time.sleep(rng.uniform(0.05, 0.4) * seconds)
+                    below = self.descendants(process.pid)
+                    if below:
+                        victim = rng.choice(below)
+                        try:
+                            os.kill(victim, signal.SIGKILL)
+                            killed += 1
+                        except ProcessLookupError:
+                            pass
+                _, err = process.communicate(timeout=300)
+                with self.subTest(run=number):
+                    if process.returncode != 0:  # killed while it started, a worker is a fault of the machine: the run ends, intact
+                        self.assertEqual(process.returncode, 4, err)
+                        done = self.resume(run_dir)
+                        self.assertEqual(done.code, 0, done)
+                    self.assertEqual(archive(run_dir), whole)
+                    paid = collections.Counter(r["body"]["seed"] for r in server.requests)
+                    self.assertEqual(set(paid.values()), {1}, paid)
+        self.assertGreaterEqual(killed, self.RUNS)
+
+
 if __name__ == "__main__":
     unittest.main()
