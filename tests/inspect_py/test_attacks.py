@@ -2,6 +2,7 @@
 """Kernels that are right where they are executed and wrong where they are timed, as a
 reviewer of the first version wrote them.  Each came out without a finding then."""
 
+import functools
 import json
 import unittest
 
@@ -138,6 +139,20 @@ def busy_copy(A, B, interpret=False):
                           out_shape=jax.ShapeDtypeStruct(out.shape, out.dtype), interpret=interpret)(out)
 
 
+def store_by_data(a, b, o, acc):
+    """All the work is done; whether it is kept, data decide."""
+    k, last = pl.program_id(2), pl.num_programs(2) - 1
+
+    @pl.when(k == 0)
+    def _():
+        acc[...] = jnp.zeros_like(acc)
+    acc[...] += jnp.dot(a[...], b[...], preferred_element_type=jnp.float32)
+
+    @pl.when((k == last) & peak(a, -HUGE))
+    def _():
+        o[...] = acc[...].astype(o.dtype)
+
+
 class Attacks(unittest.TestCase):
     """Rows: kernel, the finding that must be there, its outcome."""
 
@@ -147,6 +162,7 @@ class Attacks(unittest.TestCase):
         ("guard on the TPU's branch", by_platform(body(guard=lambda a: peak(a, HUGE))), "link-mismatch", "suspicious"),
         ("guard on the TPU only", by_interpret(body(guard=lambda a: peak(a, HUGE))), "link-mismatch", "suspicious"),
         ("another guard on the TPU", by_interpret(body(guard=lambda a: peak(a, HUGE)), body(guard=lambda a: peak(a, -HUGE))), "link-mismatch", "suspicious"),
+        ("store guarded by data on the TPU", by_interpret(store_by_data), "link-doubtful", "inconclusive"),
         ("5 of 8 row blocks", rows_left_out, "link-doubtful", "inconclusive"),
         ("7 of 8 row blocks", few_rows_left_out, "link-doubtful", "inconclusive"),
         ("5 of 8 row blocks stored", store_guarded_at_full, "coverage", "wrong"),
@@ -194,6 +210,23 @@ class Right(unittest.TestCase):
             return pl.pallas_call(kernel, grid=(M // 16,), in_specs=[pl.BlockSpec((8, N), lambda i: (i, 0)), pl.BlockSpec((8, N), lambda i: (i + M // 16, 0))],
                                   out_specs=pl.BlockSpec((8, N), lambda i: (i, 0)), out_shape=jax.ShapeDtypeStruct((M // 2, N), x.dtype), interpret=interpret)(x, x)
         self.clean(inspect(halves, {"gate": [spec((64, 512))], "full": [spec((1024, 512))]}))
+
+    def test_a_pipeline_inside_the_kernel(self):
+        def emitted(A, B, interpret=False):
+            (M, K), N = A.shape, B.shape[1]
+
+            def outer(a, b, o, acc):
+                pltpu.emit_pipeline(functools.partial(self._step, acc), grid=(M // 128, N // 128, K // 256),
+                                    in_specs=[pl.BlockSpec((128, 256), lambda i, j, k: (i, k)), pl.BlockSpec((256, 128), lambda i, j, k: (k, j))],
+                                    out_specs=[pl.BlockSpec((128, 128), lambda i, j, k: (i, j))])(a, b, o)
+            anywhere = pl.BlockSpec(memory_space=pl.ANY)
+            return pl.pallas_call(outer, in_specs=[anywhere, anywhere], out_specs=anywhere, out_shape=jax.ShapeDtypeStruct((M, N), A.dtype),
+                                  scratch_shapes=[pltpu.VMEM((128, 128), jnp.float32)], interpret=interpret)(A, B)
+        self.clean(inspect(emitted, gemm_shapes(), gemm_flops))
+
+    @staticmethod
+    def _step(acc, a, b, o):
+        build.gemm_kernel(a, b, o, acc)
 
     def test_a_block_that_the_gate_clamps(self):
         """Rows are numbered by the block, whose size is in the code: 128 at the gate, 256 at full."""

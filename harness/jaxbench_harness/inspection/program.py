@@ -8,6 +8,7 @@ sizes.  Nothing here says how often an operation is executed.
 
 import itertools
 import math
+from fractions import Fraction
 
 from .flops import masked
 from .ir import BITS, is_float, walk
@@ -86,6 +87,7 @@ def other_constant(gate, timed):
     if len(left) != len(right):
         return "there are %d constants against %d" % (len(left), len(right))
     sizes = _sizes(gate, timed)
+    growths = _growths(sizes)
     for (where, type_, x), (_, other, y) in zip(left, right):
         if type_.dtype != other.dtype:
             return "a constant of %s is of type %s against %s" % (where, type_.dtype, other.dtype)
@@ -96,7 +98,7 @@ def other_constant(gate, timed):
             continue
         if a == b or a != a and b != b:
             continue
-        if not (_same_float(float(a), float(b), sizes) if is_float(type_.dtype) else _same_integer(int(a), int(b), sizes)):
+        if not (_same_float(float(a), float(b), sizes) if is_float(type_.dtype) else _same_integer(int(a), int(b), growths)):
             return "a constant of %s is %s against %s" % (where, a, b)
     return ""
 
@@ -115,9 +117,16 @@ def _sizes(gate, timed):
     return pairs
 
 
-def _same_integer(a, b, sizes):
-    """Does an integer, or the next one, grow as an axis does?"""
-    return any((a + near) * y == (b + near) * x for x, y in sizes for near in (0, 1, -1))
+def _growths(sizes):
+    """By what integers may grow from the gate shape to the timed one: as an axis does, or as up to three of them together
+    (the number of steps of a pipeline is the product of its axes).  Lenient, because what integers control is counted."""
+    single = {Fraction(x, y) for x, y in sizes if x > 0 and y > 0} | {Fraction(1)}
+    return {x * y * z for x, y, z in itertools.combinations_with_replacement(sorted(single)[:64], 3)}  # capped: modules are hostile
+
+
+def _same_integer(a, b, growths):
+    """Does an integer, or the next one, grow as axes do?"""
+    return any(b + near != 0 and Fraction(a + near, b + near) in growths for near in (0, 1, -1))
 
 
 def _same_float(a, b, sizes):
@@ -133,9 +142,9 @@ _CONTROL = {"scf.if": slice(0, 1), "scf.index_switch": slice(0, 1), "scf.for": s
             "stablehlo.if": slice(0, 1)}
 
 
-def control_constants(block):
-    """The scalar constants that predicates, trip counts and loop conditions of a block are made of, in order."""
-    found, seen = [], set()
+def _control_values(block):
+    """The values that predicates, trip counts and loop conditions of a block are made of, each once, back to loads and arguments."""
+    seen = set()
     for op in walk(block):
         todo = list(op.operands[_CONTROL[op.name]]) if op.name in _CONTROL else []
         if op.name in ("scf.while", "stablehlo.while") and op.blocks:
@@ -143,13 +152,22 @@ def control_constants(block):
         todo.reverse()
         while todo:
             value = todo.pop()
-            if value in seen or value.op is None or value.op.blocks:
+            if value in seen:
                 continue
             seen.add(value)
-            if value.op.name.endswith(".constant"):
-                found.append(splat(constant(value.op)))
-            todo += reversed(value.op.operands)
-    return found
+            yield value
+            if value.op is not None and not value.op.blocks:
+                todo += reversed(value.op.operands)
+
+
+def control_constants(block):
+    """The scalar constants among what controls a block, in order."""
+    return [splat(constant(v.op)) for v in _control_values(block) if v.op is not None and v.op.name.endswith(".constant")]
+
+
+def float_control(block):
+    """Do floats, which only data are, decide what a block executes?"""
+    return any(is_float(v.type.dtype) and v.type.kind != "memref" for v in _control_values(block))
 
 
 def same_control(a, b):
